@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every environment variable of the library, once. The table yields the struct, the parser,
+ * gininfo's list and the manual page ginshmem_environment(7).
+ *
+ *   GI_ENV(field, NAME, kind, default, min, max, help)
+ *
+ * kind: SIZE (bytes; suffix K M G T, KiB ... by 1024, kB ... by 1000), COUNT, TIME (ns ... s, plain
+ * numbers are seconds), BOOL (0/1/yes/no/on/off/true/false), WORD (one of "a|b|c"; min and max
+ * unused, the alternatives stand before " -- " in help), TEXT. default is the text one would type.
+ * The variable's name is GINSHMEM_<NAME>. Include with GI_ENV defined; no include guard.
+ */
+GI_ENV(log, LOG, WORD, "warn", 0, 0, "error|warn|info|debug|trace -- least important level printed")
+GI_ENV(log_file, LOG_FILE, TEXT, "", 0, 0, "file for messages; %r is the rank, %p the process id")
+GI_ENV(check, CHECK, BOOL, "0", 0, 1,
+       "check every call: live heap blocks, red zones, agreement of collective arguments")
+GI_ENV(heap_size, HEAP_SIZE, SIZE, "64M", 65536, INT64_MAX,
+       "heap at first use, per rank; grows by chunks up to GINSHMEM_HEAP_MAX")
+GI_ENV(heap_max, HEAP_MAX, SIZE, "64G", 65536, INT64_MAX,
+       "limit of the heap per rank (address space, not memory)")
+GI_ENV(heap_chunk, HEAP_CHUNK, SIZE, "64M", 65536, INT64_MAX, "least growth of the heap")
+GI_ENV(hugepages, HUGEPAGES, WORD, "no", 0, 0,
+       "no|try|yes -- back the heap by huge pages; yes fails where there are none")
+GI_ENV(init_timeout, INIT_TIMEOUT, TIME, "120s", 1, INT64_MAX,
+       "deadline of bring-up; the message names the missing ranks")
+GI_ENV(coll_timeout, COLL_TIMEOUT, TIME, "120s", 1, INT64_MAX,
+       "deadline of collective host calls (malloc, window and team creation)")
+GI_ENV(wait_warn, WAIT_WARN, TIME, "30s", 1, INT64_MAX,
+       "a wait for a signal that lasts longer prints a warning")
+GI_ENV(spin, SPIN, COUNT, "0", 0, 1000000000,
+       "polls before a waiting thread yields; 0 chooses by ranks and cores of the host")
+GI_ENV(disable_lsa, DISABLE_LSA, BOOL, "0", 0, 1, "treat no other rank as load/store accessible")
+GI_ENV(disable_cma, DISABLE_CMA, BOOL, "0", 0, 1,
+       "do not use process_vm_readv/writev for windows over user memory")
+GI_ENV(host_id, HOST_ID, TEXT, "", 0, 0, "name of this host, in place of boot id and namespaces")
+GI_ENV(boot, BOOT, WORD, "auto", 0, 0,
+       "auto|pmix|pmi1|pmi2|tcp|self -- bootstrap; auto takes what the launcher offers")
+GI_ENV(rank, RANK, COUNT, "", 0, 2147483647, "rank of this process, with SIZE and ROOT")
+GI_ENV(size, SIZE, COUNT, "", 1, 2147483647, "number of ranks, with RANK and ROOT")
+GI_ENV(root, ROOT, TEXT, "", 0, 0, "address:port at which rank 0 listens, with RANK and SIZE")
+GI_ENV(secret, SECRET, TEXT, "", 0, 0, "job secret that every rank of a ROOT job must show")
+GI_ENV(iface, IFACE, TEXT, "", 0, 0, "network interface for the bootstrap over TCP")
+GI_ENV(signal_dump, SIGNAL_DUMP, BOOL, "1", 0, 1,
+       "SIGUSR1 prints who waits for what, unless the program handles it")

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * THE waiting loop. Every wait of the library, from a signal to the bring-up, is a loop around
+ * gi_wait_step(): it spins a little, then yields, and every few hundred microseconds looks at the
+ * deadline, at the communicator's abort word and at the health of the peers.
+ *
+ *     struct gi_wait w;
+ *     gi_wait_begin(&w, env_spin, deadline, check, arg, "signal 3 of context 0");
+ *     while (!condition)
+ *         if ((st = gi_wait_step(&w)) != GIN_OK)
+ *             break;
+ *     gi_wait_end(&w);
+ *
+ * A wait that began is visible to the SIGUSR1 dump until gi_wait_end().
+ */
+#ifndef GI_BASE_WAIT_H
+#define GI_BASE_WAIT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* Returns GIN_OK to go on waiting or the status that ends the wait; called with low frequency. */
+typedef int (*gi_wait_check_fn)(void *arg);
+/* Drives progress of a transport; called in every step. May be NULL. */
+typedef void (*gi_wait_progress_fn)(void *arg);
+
+struct gi_wait {
+    uint64_t deadline; /* ns, GI_NEVER: none */
+    uint64_t began;
+    uint64_t next_check;
+    uint64_t next_warn;
+    uint64_t steps;
+    uint32_t spin;     /* polls before the first yield */
+    gi_wait_check_fn check;
+    gi_wait_progress_fn progress;
+    void *arg;
+    const char *what;  /* static or caller-owned text, for messages and the dump */
+    uint64_t detail[3]; /* numbers printed behind what */
+    int rank;
+    struct gi_wait *next, **link; /* list of waits in progress, for the dump */
+};
+
+void gi_wait_begin(struct gi_wait *w, uint32_t spin, uint64_t deadline, gi_wait_check_fn check,
+                   void *arg, const char *what);
+int gi_wait_step(struct gi_wait *w); /* GIN_OK, GIN_ETIMEDOUT, or what check returned */
+void gi_wait_end(struct gi_wait *w);
+
+/* Print all waits in progress of this process, one line each, async-signal-safe, to fd. */
+void gi_wait_dump(int fd);
+
+/* Default for `spin`: many polls when every rank of the host has a core, few otherwise. */
+uint32_t gi_wait_default_spin(int ranks_on_host, int cores);
+
+/* A wait lasting longer than this prints a warning (then every doubling). */
+void gi_wait_set_warn(uint64_t ns);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bring-up: who am I, how many are we, and an allgather among us before anything else works. One
+ * implementation per way of being started (pmix, pmi1, pmi2, tcp, user, self), chosen once by
+ * gi_boot_open(). Nothing here knows heaps, windows or transports.
+ */
+#ifndef GI_BOOT_BOOT_H
+#define GI_BOOT_BOOT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "base/env.h"
+
+struct gi_boot;
+struct gin_config;
+
+/* Keep sorted. Every slot is filled in every implementation. */
+struct gi_boot_ops {
+    size_t size; /* sizeof this table */
+    const char *name;
+    /* out holds size*bytes; collective, serial. GIN_ETIMEDOUT names the missing ranks. */
+    int (*allgather)(struct gi_boot *b, const void *in, void *out, size_t bytes, uint64_t deadline);
+    void (*close)(struct gi_boot *b); /* local; frees b */
+};
+
+struct gi_boot {
+    const struct gi_boot_ops *ops;
+    int rank, size;
+    int local_rank, local_size; /* by the launcher's word, -1 where it says nothing */
+    char origin[96];            /* for gininfo and messages: "pmi1 (PMI_FD=7)" */
+};
+
+/*
+ * Find out how this process was started and join. config (may be NULL) comes first: its allgather,
+ * its unique id; then env->boot; then what the environment offers: PMIx, PMI-1, PMI-2, RANK/SIZE/
+ * ROOT, torchrun; a lone process is a job of one rank. Collective over the job.
+ */
+int gi_boot_open(const struct gi_env *env, const struct gin_config *config, struct gi_boot **boot);
+
+/* Wrappers that add the text of the failing bootstrap. */
+int gi_boot_allgather(struct gi_boot *b, const void *in, void *out, size_t bytes, uint64_t deadline);
+int gi_boot_barrier(struct gi_boot *b, uint64_t deadline);
+void gi_boot_close(struct gi_boot *b);
+
+#endif
