@@ -28,8 +28,8 @@ typedef struct gin_unique_id {
 
 /*
  * The caller's own allgather: every rank passes `bytes` bytes in `in`; on return `out` holds
- * size * bytes in rank order. Returns 0, or non-zero on failure. Called by gin_init() and, while the
- * communicator lives, inside collective host calls; never concurrently for one communicator.
+ * size * bytes in rank order. Returns 0, or non-zero on failure. Called by gin_init() and, while
+ * the communicator lives, inside collective host calls; never concurrently for one communicator.
  */
 typedef int (*gin_allgather_fn)(void *arg, const void *in, void *out, size_t bytes);
 
@@ -77,7 +77,8 @@ GIN_API int gin_unique_id(gin_unique_id_t *id);
 GIN_API int gin_rank(const gin_comm_t *comm); /* my rank, or -1 */
 GIN_API int gin_size(const gin_comm_t *comm); /* number of ranks, or -1 */
 
-/* Barrier of all ranks on the host; completes all earlier operations of all contexts. Collective. */
+/* Barrier of all ranks on the host; completes all earlier operations of all contexts. Collective.
+ */
 GIN_API int gin_comm_barrier(gin_comm_t *comm);
 
 /*
@@ -91,7 +92,8 @@ GIN_API int gin_comm_allgather(gin_comm_t *comm, const void *in, void *out, size
  */
 GIN_API int gin_comm_abort(gin_comm_t *comm, const char *why);
 
-/* GIN_OK, or the sticky error of the communicator (GIN_EPEER naming the rank in gin_last_error()). */
+/* GIN_OK, or the sticky error of the communicator (GIN_EPEER naming the rank in gin_last_error()).
+ */
 GIN_API int gin_comm_status(gin_comm_t *comm);
 
 /* Survivors go on without the dead. Not built yet: GIN_ENOTSUP with the reason. */

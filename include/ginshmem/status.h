@@ -11,17 +11,17 @@
 
 enum gin_status {
     GIN_OK = 0,
-    GIN_EAGAIN = -1,      /* not now; the same call may succeed later */
-    GIN_EINVAL = -10,     /* an argument has no meaning */
-    GIN_ERANGE = -11,     /* an offset, id, rank or length is outside its object */
-    GIN_ENOTSUP = -12,    /* not possible here; gin_last_error() and gin_query() say why */
-    GIN_ESTATE = -13,     /* wrong time: before init, after finalize, in a fork()ed child, stale id */
-    GIN_EMISMATCH = -14,  /* ranks passed different arguments to a collective call */
-    GIN_ENOMEM = -20,     /* memory, heap space or a table is exhausted */
-    GIN_ESYS = -21,       /* a system call or a library below failed */
-    GIN_ETIMEDOUT = -30,  /* the deadline passed */
-    GIN_EPEER = -40,      /* a peer died or was aborted; sticky */
-    GIN_ENET = -41        /* the network failed; sticky for the context */
+    GIN_EAGAIN = -1,   /* not now; the same call may succeed later */
+    GIN_EINVAL = -10,  /* an argument has no meaning */
+    GIN_ERANGE = -11,  /* an offset, id, rank or length is outside its object */
+    GIN_ENOTSUP = -12, /* not possible here; gin_last_error() and gin_query() say why */
+    GIN_ESTATE = -13,  /* wrong time: before init, after finalize, in a fork()ed child, stale id */
+    GIN_EMISMATCH = -14, /* ranks passed different arguments to a collective call */
+    GIN_ENOMEM = -20,    /* memory, heap space or a table is exhausted */
+    GIN_ESYS = -21,      /* a system call or a library below failed */
+    GIN_ETIMEDOUT = -30, /* the deadline passed */
+    GIN_EPEER = -40,     /* a peer died or was aborted; sticky */
+    GIN_ENET = -41       /* the network failed; sticky for the context */
 };
 
 #ifndef __CUDACC_RTC__

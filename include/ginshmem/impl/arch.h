@@ -24,8 +24,8 @@ typedef unsigned long uintptr_t;
 #endif
 
 #ifdef __cplusplus
-#define GIN_BEGIN_DECLS extern "C" {
-#define GIN_END_DECLS   }
+#define GIN_BEGIN_DECLS               extern "C" {
+#define GIN_END_DECLS                 }
 #define GIN_STATIC_ASSERT(cond, text) static_assert(cond, text)
 #else
 #define GIN_BEGIN_DECLS

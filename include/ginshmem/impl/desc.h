@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The descriptor that a kernel or a host thread hands to the engine: 64 bytes, eight words, each
+ * with one phase bit (bit 63), so that the words need no order among themselves. Whatever an
+ * operation carries must fit into the other 8 x 63 bits; the proof is the packing itself, of the
+ * largest descriptor there is: a put with a signal on a window word and a counter.
+ *
+ *   word   bits 0-56 (offsets, sizes) or as said           bits 57-62
+ *   0      op 0-7, flags 8-15, peer 16-46, counter 47-62 (low 16)
+ *   1      dst window 0-31, counter 32-47 (high 16), value bit 63 at 48, spare 49-62
+ *   2      dst offset                                      sig window 0-5
+ *   3      src window 0-31, sig window 6-31 at 32-57       spare
+ *   4      src offset or address; with VALUE: bits 0-62 of the value
+ *   5      size                                            flags of the value: bit 63 at 57
+ *   6      sig offset, or slot id                          spare
+ *   7      signal value, bits 0-62
+ *
+ * Windows travel as id (20 bits) and the low 12 bits of the generation: the engine checks both, and
+ * the bounds, against its own table. Host pointers appear only as the source of gin_at_local().
+ * Not API.
+ */
+#ifndef GINSHMEM_IMPL_DESC_H
+#define GINSHMEM_IMPL_DESC_H
+
+#include <ginshmem/gin.h>
+
+#define GIN_I_DESC_WORDS    8
+#define GIN_I_DESC_PHASE    ((uint64_t)1 << 63)
+#define GIN_I_DESC_OFF_BITS 57
+#define GIN_I_DESC_OFF_MAX  (((uint64_t)1 << GIN_I_DESC_OFF_BITS) - 1)
+#define GIN_I_DESC_LOW63    (~(uint64_t)0 >> 1)
+
+enum gin_i_desc_op {
+    GIN_I_DESC_NOP = 0,
+    GIN_I_DESC_PUT = 1,
+    GIN_I_DESC_PUT_VALUE = 2,
+    GIN_I_DESC_GET = 3,
+    GIN_I_DESC_SIGNAL = 4,
+    GIN_I_DESC_FLUSH = 5,
+    GIN_I_DESC_FENCE = 6,
+    GIN_I_DESC_QUIET = 7,
+    GIN_I_DESC_AMO = 16 /* + enum gin_i_amo_op; CAS takes its operand from the signal value */
+};
+
+enum gin_i_desc_flags {
+    GIN_I_DESC_STRONG = 1,
+    GIN_I_DESC_SLOT = 2,   /* add to slot signal */
+    GIN_I_DESC_ADD_AT = 4, /* add to a window word */
+    GIN_I_DESC_SET_AT = 8, /* set a window word */
+    GIN_I_DESC_COUNTER = 16,
+    GIN_I_DESC_MORE = 32,
+    GIN_I_DESC_LOCAL = 64, /* source or destination is an address, not a window */
+    GIN_I_DESC_WORD32 = 128
+};
+
+/* A ring slot. */
+struct gin_i_desc {
+    uint64_t w[GIN_I_DESC_WORDS];
+};
+GIN_STATIC_ASSERT(sizeof(struct gin_i_desc) == 64, "a descriptor is one cache line");
+
+/* Its contents, unpacked. */
+struct gin_i_op {
+    uint8_t op, flags;
+    uint32_t peer; /* world rank, < 2^31 */
+    uint32_t counter;
+    uint32_t dst_win, src_win, sig_win;       /* id | generation << 20 */
+    uint64_t dst_off, src_off, size, sig_off; /* < 2^57; slot id in sig_off */
+    uint64_t value;                           /* signal's */
+    uint64_t immediate;                       /* PUT_VALUE, AMO */
+};
+
+GIN_STATIC_ASSERT(8 + 8 + 31 + 16 == 63, "word 0: op, flags, peer, half the counter");
+GIN_STATIC_ASSERT(32 + 16 + 1 <= 63, "word 1: dst window, half the counter, top value bit");
+GIN_STATIC_ASSERT(GIN_I_DESC_OFF_BITS + 6 == 63, "word 2: dst offset, 6 bits of the sig window");
+GIN_STATIC_ASSERT(32 + 26 <= 63, "word 3: src window, 26 bits of the sig window");
+GIN_STATIC_ASSERT(GIN_I_DESC_OFF_BITS + 1 <= 63, "word 5: size, top bit of the immediate");
+
+/* 32-bit name of a window in descriptors. */
+GIN_VALUE uint32_t gin_i_desc_window(gin_window_t win)
+{
+    return (uint32_t)(win.w & 0xfffff) | (uint32_t)((win.w >> 32) & 0xfff) << 20;
+}
+
+/* phase: 0 or 1, the lap's parity. */
+GIN_VALUE void gin_i_desc_pack(struct gin_i_desc *d, const struct gin_i_op *o, unsigned phase)
+{
+    int imm = o->op == GIN_I_DESC_PUT_VALUE || o->op >= GIN_I_DESC_AMO;
+    uint64_t p = phase ? GIN_I_DESC_PHASE : 0;
+    d->w[0] = p | (uint64_t)o->op | (uint64_t)o->flags << 8 |
+              (uint64_t)(o->peer & 0x7fffffffu) << 16 | (uint64_t)(o->counter & 0xffffu) << 47;
+    d->w[1] =
+        p | (uint64_t)o->dst_win | (uint64_t)(o->counter >> 16) << 32 | (o->value >> 63) << 48;
+    d->w[2] = p | (o->dst_off & GIN_I_DESC_OFF_MAX) | (uint64_t)(o->sig_win & 0x3fu) << 57;
+    d->w[3] = p | (uint64_t)o->src_win | (uint64_t)(o->sig_win >> 6) << 32;
+    d->w[4] = p | (imm ? o->immediate & GIN_I_DESC_LOW63 : o->src_off & GIN_I_DESC_OFF_MAX);
+    d->w[5] = p | (o->size & GIN_I_DESC_OFF_MAX) | (imm ? o->immediate >> 63 << 57 : 0);
+    d->w[6] = p | (o->sig_off & GIN_I_DESC_OFF_MAX);
+    d->w[7] = p | (o->value & GIN_I_DESC_LOW63);
+}
+
+GIN_VALUE void gin_i_desc_unpack(const struct gin_i_desc *d, struct gin_i_op *o)
+{
+    o->op = (uint8_t)d->w[0];
+    o->flags = (uint8_t)(d->w[0] >> 8);
+    o->peer = (uint32_t)(d->w[0] >> 16) & 0x7fffffffu;
+    o->counter = (uint32_t)(d->w[0] >> 47) & 0xffffu;
+    o->counter |= (uint32_t)(d->w[1] >> 32 & 0xffffu) << 16;
+    o->dst_win = (uint32_t)d->w[1];
+    o->dst_off = d->w[2] & GIN_I_DESC_OFF_MAX;
+    o->src_win = (uint32_t)d->w[3];
+    o->sig_win = (uint32_t)(d->w[2] >> 57 & 0x3fu) | (uint32_t)(d->w[3] >> 32 & 0x3ffffffu) << 6;
+    o->size = d->w[5] & GIN_I_DESC_OFF_MAX;
+    o->sig_off = d->w[6] & GIN_I_DESC_OFF_MAX;
+    o->value = (d->w[7] & GIN_I_DESC_LOW63) | (d->w[1] >> 48 & 1) << 63;
+    int imm = o->op == GIN_I_DESC_PUT_VALUE || o->op >= GIN_I_DESC_AMO;
+    o->src_off = imm ? 0 : d->w[4] & GIN_I_DESC_OFF_MAX;
+    o->immediate = imm ? (d->w[4] & GIN_I_DESC_LOW63) | (d->w[5] >> 57 & 1) << 63 : 0;
+}
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What this library can do here and, where it cannot, why; and what it has done so far. */
+#ifndef GINSHMEM_INFO_H
+#define GINSHMEM_INFO_H
+
+#include <ginshmem/devcomm.h>
+
+typedef enum gin_cap {
+    GIN_CAP_LSA = 0,        /* load/store access to peers of this host */
+    GIN_CAP_CMA = 1,        /* process_vm_readv/writev to peers of this host */
+    GIN_CAP_NET = 2,        /* network */
+    GIN_CAP_CUDA = 3,       /* kernels and GPU memory */
+    GIN_CAP_MULTIMEM = 4,   /* multicast addresses */
+    GIN_CAP_ENGINE = 5,     /* descriptor ring with host thread */
+    GIN_CAP_GDA = 6,        /* device writes the NIC's queue */
+    GIN_CAP_HUGEPAGES = 7,  /* heap on huge pages */
+    GIN_CAP_SHRINK = 8,     /* gin_comm_shrink() */
+    GIN_CAP_PEER_DEATH = 9, /* peers' deaths are noticed */
+    GIN_CAPS = 10
+} gin_cap_t;
+
+typedef struct gin_caps {
+    size_t size;      /* sizeof this struct, set by the caller */
+    uint32_t version; /* of the library */
+    int rank, n_ranks;
+    int lsa_rank, lsa_size;   /* -1, 0 before the heap is up */
+    int node_rank, node_size; /* same host id */
+    int n_hosts;
+    int n_lsa_teams; /* 0 before the heap is up */
+    char host_id[64];
+    char bootstrap[96]; /* "pmi1 (PMI_FD=7)" */
+    struct {
+        int have;         /* 1: yes, 0: no, -1: not known before the heap is up */
+        char reason[160]; /* why, or how */
+    } cap[GIN_CAPS];
+} gin_caps_t;
+
+typedef struct gin_stats {
+    size_t size_of;         /* sizeof this struct, set by the caller */
+    uint64_t windows;       /* live windows */
+    uint64_t registrations; /* memory registrations behind them */
+    uint64_t teams;         /* live lists */
+    uint64_t devcomms;      /* live device communicators */
+    uint64_t mapped;        /* bytes of address space this process holds for the communicator */
+    uint64_t agreements;    /* collective host calls so far */
+    uint64_t waits;         /* waits that did not end at the first look */
+    uint64_t cma_calls;     /* process_vm_readv/writev */
+} gin_stats_t;
+
+#ifndef __CUDACC_RTC__
+GIN_BEGIN_DECLS
+
+/* Fill *caps. Local; caps->size must be set. */
+GIN_API int gin_query(gin_comm_t *comm, gin_caps_t *caps);
+GIN_API const char *gin_cap_name(gin_cap_t cap); /* "lsa" ...; "?" beyond GIN_CAPS */
+/* Fill *stats. Local. */
+GIN_API int gin_stats(gin_comm_t *comm, gin_stats_t *stats);
+/* Print who waits for what in this process to a file descriptor; what SIGUSR1 does. */
+GIN_API void gin_dump(int fd);
+
+GIN_END_DECLS
+#endif
+#endif
