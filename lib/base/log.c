@@ -3,17 +3,21 @@
  * Decides how a message looks and where it goes, and keeps each thread's last error. A line leaves
  * the process in one write(), so that lines of several ranks do not mix.
  */
+#include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/os.h"
 
 #define LINE_MAX_BYTES 1024
 #define TEXT_MAX_BYTES 1024
 
 int gi_log_level = GI_LOG_WARN;
-int gi_log_fd = STDERR_FILENO;
+static int log_fd = STDERR_FILENO;
+static const char *const names[] = {"ERROR", "WARN", "INFO", "DEBUG", "TRACE"};
 
 static _Thread_local int log_rank = -1;
 static _Thread_local int last_status;
@@ -24,9 +28,72 @@ void gi_log_set_rank(int rank)
     log_rank = rank;
 }
 
+int gi_log_rank(void)
+{
+    return log_rank;
+}
+
+static int level_of(const char *word)
+{
+    for (int i = 0; i <= GI_LOG_TRACE; i++)
+        if (strcasecmp(word, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+/* %r and %p replaced, %% is %; -1 where the path is too long or has another %. */
+static int expand(const char *pattern, int rank, char *path, size_t n)
+{
+    size_t len = 0;
+    for (; *pattern != 0 && len < n - 1; pattern++) {
+        if (*pattern != '%') {
+            path[len++] = *pattern;
+            continue;
+        }
+        pattern++;
+        if (*pattern == 'r')
+            len += (size_t)snprintf(path + len, n - len, "%d", rank);
+        else if (*pattern == 'p')
+            len += (size_t)snprintf(path + len, n - len, "%d", (int)getpid());
+        else if (*pattern == '%')
+            path[len++] = '%';
+        else
+            return -1;
+    }
+    if (len >= n || *pattern != 0)
+        return -1;
+    path[len] = 0;
+    return 0;
+}
+
+int gi_log_setup(const char *level, const char *file, int rank)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    char path[PATH_MAX];
+    int status = GIN_OK, l = level_of(level);
+    if (l < 0)
+        return gi_fail(GIN_EINVAL, "log level %s: give error, warn, info, debug or trace", level);
+    __atomic_store_n(&gi_log_level, l, __ATOMIC_RELAXED);
+    if (*file == 0)
+        return GIN_OK;
+    if (expand(file, rank, path, sizeof(path)) != 0)
+        return gi_fail(GIN_EINVAL, "GINSHMEM_LOG_FILE=%s: only %%r, %%p and %%%% may follow %%",
+                       file);
+    pthread_mutex_lock(&lock);
+    if (log_fd == STDERR_FILENO) {
+        int fd = gi_os_append(path);
+        if (fd < 0)
+            status = gi_fail(GIN_EINVAL, "GINSHMEM_LOG_FILE: cannot open %s: %s", path,
+                             gi_os_strerror(fd));
+        else
+            __atomic_store_n(&log_fd, fd, __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
 void gi_log_print(enum gi_log_level level, const char *room, const char *fmt, ...)
 {
-    static const char *const names[] = {"ERROR", "WARN", "INFO", "DEBUG", "TRACE"};
     char line[LINE_MAX_BYTES];
     int n;
     va_list ap;
@@ -44,8 +111,7 @@ void gi_log_print(enum gi_log_level level, const char *room, const char *fmt, ..
     if (n > LINE_MAX_BYTES - 1)
         n = LINE_MAX_BYTES - 1; /* cut; the newline takes the terminator's place */
     line[n++] = '\n';
-    if (write(gi_log_fd, line, (size_t)n) < 0)
-        return; /* nobody is left to tell */
+    gi_os_write(__atomic_load_n(&log_fd, __ATOMIC_RELAXED), line, (size_t)n);
 }
 
 int gi_fail(int status, const char *fmt, ...)

@@ -14,15 +14,23 @@ enum gi_log_level { GI_LOG_ERROR, GI_LOG_WARN, GI_LOG_INFO, GI_LOG_DEBUG, GI_LOG
 
 extern int gi_log_level; /* messages above it are not printed */
 
-/* Rank printed in front of this thread's lines; -1 prints none. Thread-local: ranks may be threads. */
+/* Rank printed in front of this thread's lines; -1 prints none. Thread-local: ranks may be threads.
+ */
 void gi_log_set_rank(int rank);
-void gi_log_print(enum gi_log_level level, const char *room, const char *fmt, ...)
-    GIN_PRINTF(3, 4);
+int gi_log_rank(void);
 
-#define gi_log(level, room, ...)                                                                   \
-    do {                                                                                           \
-        if (GIN_UNLIKELY((int)(level) <= gi_log_level))                                            \
-            gi_log_print((level), (room), __VA_ARGS__);                                            \
+/*
+ * Take level ("warn") and file ("" keeps standard error; %r is the rank, %p the process id) from
+ * the environment. The file is opened once per process: the first communicator's wins.
+ */
+int gi_log_setup(const char *level, const char *file, int rank);
+
+void gi_log_print(enum gi_log_level level, const char *room, const char *fmt, ...) GIN_PRINTF(3, 4);
+
+#define gi_log(level, room, ...)                                                            \
+    do {                                                                                    \
+        if (GIN_UNLIKELY((int)(level) <= __atomic_load_n(&gi_log_level, __ATOMIC_RELAXED))) \
+            gi_log_print((level), (room), __VA_ARGS__);                                     \
     } while (0)
 #define gi_error(room, ...) gi_log(GI_LOG_ERROR, room, __VA_ARGS__)
 #define gi_warn(room, ...)  gi_log(GI_LOG_WARN, room, __VA_ARGS__)
@@ -35,7 +43,8 @@ void gi_log_print(enum gi_log_level level, const char *room, const char *fmt, ..
  */
 int gi_fail(int status, const char *fmt, ...) GIN_PRINTF(2, 3);
 
-/* Prepend "what: " to the last error's text; returns the last status. For a layer that adds where. */
+/* Prepend "what: " to the last error's text; returns the last status. For a layer that adds where.
+ */
 int gi_fail_context(const char *fmt, ...) GIN_PRINTF(1, 2);
 
 /* Set the thread's last status without touching the text (success of pointer-returning calls). */

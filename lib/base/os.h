@@ -7,6 +7,7 @@
 #ifndef GI_BASE_OS_H
 #define GI_BASE_OS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,24 +20,30 @@ struct sockaddr;
 
 /* Kinds of call that a test can make fail. */
 enum gi_os_call {
-    GI_OS_MEMFD, GI_OS_FALLOCATE, GI_OS_MMAP, GI_OS_SOCKET, GI_OS_PIDFD, GI_OS_CMA, GI_OS_THREAD,
+    GI_OS_MEMFD,
+    GI_OS_FALLOCATE,
+    GI_OS_MMAP,
+    GI_OS_SOCKET,
+    GI_OS_PIDFD,
+    GI_OS_CMA,
+    GI_OS_THREAD,
     GI_OS_CALLS
 };
 /* Make calls first..first+count-1 (counted from 1, from now) of a kind fail with err. Test only. */
 void gi_os_inject(enum gi_os_call call, unsigned first, unsigned count, int err);
 
 size_t gi_os_page_size(void);
-uint64_t gi_os_memory_total(void);          /* bytes of RAM, or the cgroup's limit where lower */
-int gi_os_cores(void);                      /* cores this process may run on, >= 1 */
-int gi_os_random(void *buf, size_t n);      /* 0 or -errno */
+uint64_t gi_os_memory_total(void);     /* bytes of RAM, or the cgroup's limit where lower */
+int gi_os_cores(void);                 /* cores this process may run on, >= 1 */
+int gi_os_random(void *buf, size_t n); /* 0 or -errno */
 
 /* Memory objects and mappings */
-int gi_os_memfd(const char *name, bool huge);                       /* fd or -errno */
-int gi_os_grow(int fd, uint64_t from, uint64_t to);                 /* reserve pages: no SIGBUS later */
-int gi_os_reserve(size_t bytes, void **addr);                       /* PROT_NONE address range */
+int gi_os_memfd(const char *name, bool huge);       /* fd or -errno */
+int gi_os_grow(int fd, uint64_t from, uint64_t to); /* reserve pages: no SIGBUS later */
+int gi_os_reserve(size_t bytes, void **addr);       /* PROT_NONE address range */
 int gi_os_map_shared(void *addr, int fd, uint64_t off, size_t bytes); /* over a reserved range */
 int gi_os_unreserve(void *addr, size_t bytes);
-int gi_os_protect_none(void *addr, size_t bytes);                   /* put the reservation back */
+int gi_os_protect_none(void *addr, size_t bytes); /* put the reservation back */
 
 /* Descriptors and sockets; all are close-on-exec */
 int gi_os_close(int fd);
@@ -45,22 +52,31 @@ int gi_os_bind(int fd, const struct sockaddr *sa, uint32_t len);
 int gi_os_listen(int fd, int backlog);
 int gi_os_accept(int fd, struct sockaddr *sa, uint32_t *len, uint64_t deadline);
 int gi_os_connect(int fd, const struct sockaddr *sa, uint32_t len, uint64_t deadline);
-int gi_os_poll(struct pollfd *fds, unsigned n, uint64_t deadline);  /* 0 at the deadline */
+int gi_os_poll(struct pollfd *fds, unsigned n, uint64_t deadline); /* 0 at the deadline */
 ssize_t gi_os_read(int fd, void *buf, size_t n);
-ssize_t gi_os_write(int fd, const void *buf, size_t n);             /* no SIGPIPE on sockets */
-int gi_os_read_full(int fd, void *buf, size_t n, uint64_t deadline);  /* -ECONNRESET on early EOF */
+ssize_t gi_os_write(int fd, const void *buf, size_t n);              /* no SIGPIPE on sockets */
+int gi_os_read_full(int fd, void *buf, size_t n, uint64_t deadline); /* -ECONNRESET on early EOF */
 int gi_os_write_full(int fd, const void *buf, size_t n, uint64_t deadline);
 ssize_t gi_os_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t gi_os_recvmsg(int fd, struct msghdr *msg, int flags);
 
 /* Processes */
 int gi_os_pidfd_open(pid_t pid);
-bool gi_os_pidfd_dead(int pidfd);           /* true once the process has exited */
+bool gi_os_pidfd_dead(int pidfd); /* true once the process has exited */
 ssize_t gi_os_vm_read(pid_t pid, const struct iovec *local, const struct iovec *remote);
 ssize_t gi_os_vm_write(pid_t pid, const struct iovec *local, const struct iovec *remote);
-int gi_os_host_id(char *buf, size_t n);     /* boot id + ipc/net/pid namespaces of this process */
+int gi_os_host_id(char *buf, size_t n); /* boot id + ipc/net/pid namespaces of this process */
 void gi_os_yield(void);
 void gi_os_sleep_ns(uint64_t ns);
+
+/* Start a thread that takes none of the program's signals; name may be NULL. 0 or -errno. */
+int gi_os_thread(pthread_t *thread, void *(*run)(void *), void *arg, const char *name);
+
+/* Text of a small file, cut to n - 1 bytes and terminated; its length or -errno. */
+int gi_os_read_file(const char *path, char *buf, size_t n);
+
+/* Open a file for appending, made if need be; fd or -errno. */
+int gi_os_append(const char *path);
 
 /* "12 (Cannot allocate memory)" for messages; e may be negative. Thread-local buffer. */
 const char *gi_os_strerror(int e);

@@ -11,13 +11,14 @@
  *             break;
  *     gi_wait_end(&w);
  *
- * A wait that began is visible to the SIGUSR1 dump until gi_wait_end().
+ * A wait is visible to the SIGUSR1 dump from the end of its spinning until gi_wait_end(). Nothing
+ * but gi_wait_step()'s slow part reads the clock or calls check, so begin and end cost a few
+ * stores.
  */
 #ifndef GI_BASE_WAIT_H
 #define GI_BASE_WAIT_H
 
 #include <stdint.h>
-#include <stdio.h>
 
 /* Returns GIN_OK to go on waiting or the status that ends the wait; called with low frequency. */
 typedef int (*gi_wait_check_fn)(void *arg);
@@ -26,18 +27,18 @@ typedef void (*gi_wait_progress_fn)(void *arg);
 
 struct gi_wait {
     uint64_t deadline; /* ns, GI_NEVER: none */
-    uint64_t began;
+    uint64_t began;    /* 0 until the clock is read for the first time */
     uint64_t next_check;
     uint64_t next_warn;
     uint64_t steps;
-    uint32_t spin;     /* polls before the first yield */
+    uint32_t spin; /* polls before the first yield */
+    int rank;      /* printed; begin takes that of the thread's log */
     gi_wait_check_fn check;
-    gi_wait_progress_fn progress;
+    gi_wait_progress_fn progress; /* set after begin, called with arg in every step */
     void *arg;
-    const char *what;  /* static or caller-owned text, for messages and the dump */
-    uint64_t detail[3]; /* numbers printed behind what */
-    int rank;
-    struct gi_wait *next, **link; /* list of waits in progress, for the dump */
+    const char *what;   /* static, or living as long as the wait; printed */
+    uint64_t detail[3]; /* set after begin; numbers printed behind what, up to the last not 0 */
+    struct gi_wait_slot *slot; /* where the dump finds it, once it waits in earnest */
 };
 
 void gi_wait_begin(struct gi_wait *w, uint32_t spin, uint64_t deadline, gi_wait_check_fn check,
