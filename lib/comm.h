@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The communicator as the library sees it, and the control block through which ranks of one host
+ * agree, watch and abort each other. Every room of lib/ keeps its part of the state in a struct of
+ * its own; init.c brings them up in the order of a table and takes them down backwards.
+ */
+#ifndef GI_COMM_H
+#define GI_COMM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include <ginshmem.h>
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "base/wait.h"
+#include "boot/boot.h"
+#include "heap/agree.h"
+#include "heap/heap.h"
+#include "transport/shm/shm.h"
+
+#define GI_COMM_MAGIC 0x47494e434f4d4d31ull /* "GINCOMM1" */
+#define GI_ABI        1                     /* of the control block and the first exchange */
+
+/* What every rank tells the others when it joins (lib/init.c). */
+struct gi_card {
+    uint64_t magic;
+    uint32_t version, abi;
+    uint64_t page_size, heap_size, heap_max, heap_chunk;
+    uint64_t job[2];          /* rank 0's random numbers name the communicator */
+    uint64_t process;         /* random number of the process; equal: ranks are threads of one */
+    uint64_t pid_space;       /* hash of boot id and pid namespace; equal: pids mean the same */
+    uint64_t host;            /* hash of host id */
+    uint64_t address_of_card; /* for the probe of process_vm_readv: holds `process` */
+    int32_t pid, uid;
+    uint32_t check; /* GINSHMEM_CHECK */
+    uint32_t hugepages;
+    char host_id[64];
+};
+
+/* First bytes of every rank's slot: shared with the LSA team, one line per writer and purpose. */
+struct gi_control {
+    _Alignas(64) uint64_t token[8];               /* transport/shm's proof of mapping */
+    _Alignas(64) struct gi_agree_record agree[2]; /* lib/exchange.c, by parity of the call */
+    struct {
+        _Alignas(64) _Atomic uint32_t set; /* 1: abort_* are valid */
+        int32_t rank;                      /* whom it is about */
+        int32_t status;
+        char why[116];
+    } abort;
+};
+#define GI_CONTROL 65536u /* bytes before the heap in every slot */
+_Static_assert(sizeof(struct gi_control) <= GI_CONTROL, "the control block has its place");
+
+/* Windows of a communicator (lib/window.c). */
+struct gi_windows;
+/* Lists of ranks that teams name by id (lib/team.c). */
+struct gi_teams;
+/* Live device communicators (lib/devcomm.c). */
+struct gi_devcomm;
+
+struct gin_comm {
+    uint64_t magic; /* GI_COMM_MAGIC while alive */
+    int rank, size;
+    pid_t pid; /* who made it; another one is a fork()ed child */
+    struct gi_env env;
+    struct gi_boot *boot;
+
+    /* topology.c: hosts; all arrays by world rank */
+    struct gi_card *cards;
+    int *host_of; /* dense host number, by first appearance */
+    int n_hosts;
+    int node_size; /* ranks with my host id */
+    gin_team_t world, node, lsa, rail;
+
+    /* memory.c: up with the first call that needs it */
+    bool up;
+    struct gi_shm *shm;
+    struct gi_segment *segment;
+    struct gi_heap *heap; /* host heap */
+    char *slots;          /* shm->base */
+    uint64_t stride;
+
+    /* exchange.c */
+    uint64_t calls; /* collective host calls so far: the sequence number of agreements */
+    struct gi_agree_record *records; /* one per rank, scratch of the exchange */
+
+    struct gi_windows *windows;
+    struct gi_teams *teams;
+    struct gi_devcomm *devcomms; /* list */
+    uint32_t spin;               /* polls before a wait yields */
+
+    /* error.c */
+    _Atomic int status; /* sticky: GIN_OK, GIN_EPEER */
+    int status_rank;
+    char status_text[200];
+    _Atomic uint64_t n_waits, n_cma, n_agreements;
+
+    struct gin_comm *next; /* init.c: live communicators of the process, for the dump */
+};
+
+/* ---- init.c ---- */
+
+/* GIN_OK when comm is alive and this process made it, else GIN_ESTATE with a text naming `call`. */
+int gi_comm_enter(const gin_comm_t *comm, const char *call);
+/* The same, and bring the heap up (collective the first time). */
+int gi_comm_enter_up(gin_comm_t *comm, const char *call);
+
+static inline struct gi_control *gi_control(const gin_comm_t *comm, int lsa_rank)
+{
+    return (struct gi_control *)(comm->slots + (uint64_t)lsa_rank * comm->stride);
+}
+
+/* ---- topology.c ---- */
+int gi_topology_open(gin_comm_t *comm); /* from cards: hosts, node team */
+void gi_topology_close(gin_comm_t *comm);
+
+/* ---- memory.c ---- */
+int gi_memory_up(gin_comm_t *comm); /* collective: segment, LSA, heap, heap window, LSA teams */
+void gi_memory_down(gin_comm_t *comm);
+/* Symmetric block for the library itself, zeroed; counted as internal. Collective. */
+int gi_memory_take(gin_comm_t *comm, uint64_t bytes, uint64_t *off);
+int gi_memory_give(gin_comm_t *comm, uint64_t off);
+/* 1 when [off, off + bytes) of the heap lies in one live block (GINSHMEM_CHECK). */
+int gi_memory_live(gin_comm_t *comm, uint64_t off, uint64_t bytes);
+
+/* ---- exchange.c ---- */
+/*
+ * All ranks' records, in rank order, in comm->records; through the control blocks where all ranks
+ * are LSA peers, else through the bootstrap. Collective. Signature of heap/agree.h's exchange.
+ */
+int gi_exchange(void *comm, const struct gi_agree_record *mine, const struct gi_agree_record **all);
+/*
+ * Agree on a collective call that carries numbers: op (enum gi_agree_op), a, b, c and this rank's
+ * status so far. GIN_OK when all ranks passed the same and succeeded; else the verdict, on all.
+ */
+int gi_agree_on(gin_comm_t *comm, unsigned op, uint64_t a, uint64_t b, uint64_t c, int status);
+/* bytes of every rank, by the bootstrap. Collective. */
+int gi_comm_gather(gin_comm_t *comm, const void *in, void *out, size_t bytes);
+
+/* ---- window.c ---- */
+int gi_windows_open(gin_comm_t *comm);
+void gi_windows_close(gin_comm_t *comm);
+/* Make or grow the heap's window (id 0): called by memory.c after mapping and after growth. */
+int gi_window_heap(gin_comm_t *comm, uint64_t size);
+const struct gin_i_window *const *gi_windows_table(const gin_comm_t *comm);
+const struct gin_i_window *const *gi_windows_empty(void); /* every look-up fails */
+/* The live window of a handle, or NULL (nothing recorded). */
+const struct gin_i_window *gi_window_find(const gin_comm_t *comm, gin_window_t win);
+/*
+ * How rank `world` is reached for [off, off + bytes) of a live window. LSA and SELF: *addr is this
+ * process's address. CMA: *addr is the address in process *pid. NONE: recorded with the reason.
+ */
+gin_path_t gi_window_reach(gin_comm_t *comm, const struct gin_i_window *w, int world, uint64_t off,
+                           void **addr, pid_t *pid);
+
+/* ---- team.c ---- */
+int gi_teams_open(gin_comm_t *comm);
+void gi_teams_close(gin_comm_t *comm);
+/* World rank of a team's rank, or the negative status with a text. */
+int gi_team_world(const gin_comm_t *comm, gin_team_t team, int rank);
+/* A team of `count` world ranks in that order: a progression where it is one, else a list. For
+ * predefined teams; not refused to be freed by the user unless `fixed`. */
+int gi_team_make(gin_comm_t *comm, const int *world_ranks, int count, int fixed, gin_team_t *team);
+
+/* ---- devcomm.c ---- */
+void gi_devcomms_close(gin_comm_t *comm); /* free what the program forgot */
+
+/* ---- error.c ---- */
+/* Look at abort words and peers' processes; returns and records the sticky status. Rate-limited by
+ * its callers (the waiting loop). arg is gin_comm_t *. */
+int gi_comm_health(void *comm);
+/* Make the communicator fail here: first one wins. */
+void gi_comm_set_failed(gin_comm_t *comm, int status, int rank, const char *why);
+/* Record and return the sticky status with its text. */
+int gi_comm_fail_status(const gin_comm_t *comm);
+
+#endif
