@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define GI_ENV_PREFIX "GINSHMEM_"
+
 enum gi_env_kind { GI_ENV_SIZE, GI_ENV_COUNT, GI_ENV_TIME, GI_ENV_BOOL, GI_ENV_WORD, GI_ENV_TEXT };
 
 /* SIZE, COUNT, TIME (ns) and BOOL parse to a number, WORD and TEXT to a string. */
@@ -50,5 +52,11 @@ struct gi_env_row {
     const char *help;
 };
 size_t gi_env_rows(const struct gi_env_row **rows);
+
+/* What a row accepts, as a phrase: "one of no|try|yes", "a size such as ..., at least 64K". */
+void gi_env_accepts(const struct gi_env_row *row, char *buf, size_t n);
+
+/* A variable of somebody else (a launcher's), or NULL where it is not set or empty. */
+const char *gi_env_foreign(const char *name);
 
 #endif
