@@ -127,11 +127,8 @@ static uint32_t cut(struct gi_alloc *a, uint32_t n, uint64_t off)
     uint32_t u = gi_alloc_node_get(a);
     struct gi_alloc_node *b = &a->nodes[n], *upper = &a->nodes[u];
 
-    *upper = (struct gi_alloc_node){.off = off,
-                                    .size = b->off + b->size - off,
-                                    .prev = n,
-                                    .next = b->next,
-                                    .chunk = b->chunk};
+    *upper = (struct gi_alloc_node){
+        .off = off, .size = b->off + b->size - off, .prev = n, .next = b->next, .chunk = b->chunk};
     if (b->next)
         a->nodes[b->next].prev = u;
     b->next = u;
@@ -208,9 +205,8 @@ int gi_alloc_drop_chunk(struct gi_alloc *a)
                        (unsigned long long)c->bytes, (unsigned long long)c->start);
     list_del(a, c->first);
     gi_alloc_node_put(a, c->first);
-    a->fingerprint = a->fingerprint == c->after
-                         ? c->before
-                         : mix(a->fingerprint, DROP, c->start, c->bytes);
+    a->fingerprint =
+        a->fingerprint == c->after ? c->before : mix(a->fingerprint, DROP, c->start, c->bytes);
     a->size -= c->bytes;
     a->n_chunks--;
     gi_alloc_chunk_close(c);
@@ -289,8 +285,8 @@ static int not_live(const struct gi_alloc *a, uint64_t off)
         return gi_fail(GIN_EINVAL, "offset %llu is outside the heap of %llu bytes", at,
                        (unsigned long long)a->size);
     if (gi_alloc_find(a, off, &start, &bytes))
-        return gi_fail(GIN_EINVAL, "offset %llu is %llu bytes inside a heap block of %llu bytes", at,
-                       (unsigned long long)(off - start), (unsigned long long)bytes);
+        return gi_fail(GIN_EINVAL, "offset %llu is %llu bytes inside a heap block of %llu bytes",
+                       at, (unsigned long long)(off - start), (unsigned long long)bytes);
     return gi_fail(GIN_EINVAL, "no heap block is allocated at offset %llu (freed already?)", at);
 }
 

@@ -25,7 +25,7 @@
 #define GI_ALLOC_MAX_BYTES  ((uint64_t)1 << 56) /* largest block and space */
 #define GI_ALLOC_ROWS       48                  /* first level: powers of two of granules */
 #define GI_ALLOC_COLS       32                  /* second level: linear steps in a power of two */
-#define GI_ALLOC_BIT_LEVELS 9                   /* 64^9 granules in a chunk: more than the maximum */
+#define GI_ALLOC_BIT_LEVELS 9 /* 64^9 granules in a chunk: more than the maximum */
 
 struct gi_alloc_node;
 struct gi_alloc_slot;
@@ -89,7 +89,8 @@ int gi_alloc_take(struct gi_alloc *a, uint64_t bytes, uint64_t align, uint64_t *
 /* Bytes that a new chunk must have for this take to succeed. */
 uint64_t gi_alloc_chunk_for(const struct gi_alloc *a, uint64_t bytes, uint64_t align);
 
-/* Give a block back; *bytes (may be NULL) gets what was asked for it. Never fails on a live block. */
+/* Give a block back; *bytes (may be NULL) gets what was asked for it. Never fails on a live block.
+ */
 int gi_alloc_give(struct gi_alloc *a, uint64_t off, uint64_t *bytes);
 
 /*

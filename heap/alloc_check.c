@@ -8,10 +8,11 @@
 #include "base/log.h"
 #include "heap/alloc_impl.h"
 
-#define REQUIRE(cond, ...)                                                                         \
-    do {                                                                                           \
-        if (!(cond))                                                                               \
-            return gi_fail(GIN_ESTATE, "heap allocator inconsistent: " #cond ": " __VA_ARGS__);    \
+#define REQUIRE(cond, fmt, ...)                                                                \
+    do {                                                                                       \
+        if (!(cond))                                                                           \
+            return gi_fail(GIN_ESTATE, "heap allocator inconsistent, not so: %s: " fmt, #cond, \
+                           __VA_ARGS__);                                                       \
     } while (0)
 
 typedef unsigned long long ull;

@@ -15,8 +15,8 @@ struct gi_alloc_node {
     uint64_t asked;         /* live: bytes asked for; free: 0 */
     uint64_t before, after; /* live: fingerprint around the take */
     uint32_t prev, next;    /* neighbours within the chunk */
-    uint32_t list_prev;     /* free: in its list; live: behind whom the block stood, 0 at the head */
-    uint32_t list_next;     /* free, or a spare node: next in the list */
+    uint32_t list_prev; /* free: in its list; live: behind whom the block stood, 0 at the head */
+    uint32_t list_next; /* free, or a spare node: next in the list */
     uint32_t chunk;
     bool live;
     uint8_t align_log2;

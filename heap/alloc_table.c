@@ -231,12 +231,12 @@ static uint64_t bit_near(const struct gi_alloc_chunk *c, uint64_t i, int dir)
         mask = dir < 0 ? UINT64_MAX >> (63 - (i & 63)) : UINT64_MAX << (i & 63);
         w = c->bits[l][i >> 6] & mask;
         if (w) {
-            i = (i & ~(uint64_t)63) | (dir < 0 ? 63u - (unsigned)__builtin_clzll(w)
-                                               : (unsigned)__builtin_ctzll(w));
+            i = (i & ~(uint64_t)63) |
+                (dir < 0 ? 63u - (unsigned)__builtin_clzll(w) : (unsigned)__builtin_ctzll(w));
             while (l-- > 0) {
                 w = c->bits[l][i];
-                i = i << 6 | (dir < 0 ? 63u - (unsigned)__builtin_clzll(w)
-                                      : (unsigned)__builtin_ctzll(w));
+                i = i << 6 |
+                    (dir < 0 ? 63u - (unsigned)__builtin_clzll(w) : (unsigned)__builtin_ctzll(w));
             }
             return i;
         }
