@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Limits of the machine, time slices, threads, randomness, texts of errno, and fault injection. */
+/* Cores, control groups, time slices, threads, randomness, texts of errno, and fault injection. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -97,21 +97,18 @@ static int cgroup_path(const char *controller, char *path, size_t n)
     return -ENOENT;
 }
 
-/*
- * Hand the text of `file` in this process' group and in all groups above it to `look`. In a
- * container the path may be the host's, where only the top exists; missing files are passed over.
- */
-static void cgroup_walk(const char *controller, const char *file,
-                        void (*look)(const char *text, void *arg), void *arg)
+void gi_os_cgroup_walk(const char *controller, const char *file,
+                       void (*look)(const char *dir, const char *text, void *arg), void *arg)
 {
-    char path[1024], full[1400], text[128];
+    char path[1024], dir[1200], full[1400], text[128];
     if (cgroup_path(controller, path, sizeof(path)) < 0)
         return;
     for (;;) {
-        snprintf(full, sizeof(full), "/sys/fs/cgroup%s%s%s/%s", *controller ? "/" : "", controller,
-                 strcmp(path, "/") == 0 ? "" : path, file);
+        snprintf(dir, sizeof(dir), "/sys/fs/cgroup%s%s%s", *controller ? "/" : "", controller,
+                 strcmp(path, "/") == 0 ? "" : path);
+        snprintf(full, sizeof(full), "%s/%s", dir, file);
         if (gi_os_read_file(full, text, sizeof(text)) > 0)
-            look(text, arg);
+            look(dir, text, arg);
         char *slash = strrchr(path, '/');
         if (slash == NULL || path[0] == 0)
             return;
@@ -119,25 +116,9 @@ static void cgroup_walk(const char *controller, const char *file,
     }
 }
 
-static void lower_limit(const char *text, void *arg)
+static void lower_quota(const char *dir, const char *text, void *arg)
 {
-    uint64_t *least = arg, v;
-    char *end;
-    v = strtoull(text, &end, 10);
-    if (end != text && v < *least) /* "max" is no number */
-        *least = v;
-}
-
-uint64_t gi_os_memory_total(void)
-{
-    uint64_t total = (uint64_t)sysconf(_SC_PHYS_PAGES) * gi_os_page_size();
-    cgroup_walk("", "memory.max", lower_limit, &total);
-    cgroup_walk("memory", "memory.limit_in_bytes", lower_limit, &total);
-    return total;
-}
-
-static void lower_quota(const char *text, void *arg)
-{
+    (void)dir;
     int *cores = arg;
     long long quota, period;
     if (sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0)
@@ -158,7 +139,7 @@ int gi_os_cores(void)
             cores = CPU_COUNT_S(CPU_ALLOC_SIZE(max), set);
         CPU_FREE(set);
     }
-    cgroup_walk("", "cpu.max", lower_quota, &cores);
+    gi_os_cgroup_walk("", "cpu.max", lower_quota, &cores);
     return cores > 0 ? cores : 1;
 }
 

@@ -33,14 +33,18 @@ enum gi_os_call {
 void gi_os_inject(enum gi_os_call call, unsigned first, unsigned count, int err);
 
 size_t gi_os_page_size(void);
-uint64_t gi_os_memory_total(void);     /* bytes of RAM, or the cgroup's limit where lower */
-int gi_os_cores(void);                 /* cores this process may run on, >= 1 */
-int gi_os_random(void *buf, size_t n); /* 0 or -errno */
+uint64_t gi_os_memory_total(void); /* bytes of RAM, or the cgroup's limit where lower */
+uint64_t gi_os_memory_free(void);  /* bytes to be had without the OOM killer, both limits seen */
+uint64_t gi_os_file_limit(void);   /* RLIMIT_FSIZE, which holds for memory objects too */
+bool gi_os_huge_pages(uint64_t *bytes, uint64_t *free); /* size and free bytes; false: no such */
+int gi_os_cores(void);                                  /* cores this process may run on, >= 1 */
+int gi_os_random(void *buf, size_t n);                  /* 0 or -errno */
 
 /* Memory objects and mappings */
 int gi_os_memfd(const char *name, bool huge);       /* fd or -errno */
 int gi_os_grow(int fd, uint64_t from, uint64_t to); /* reserve pages: no SIGBUS later */
-int gi_os_reserve(size_t bytes, void **addr);       /* PROT_NONE address range */
+int gi_os_shrink(int fd, uint64_t to);              /* give back the pages from `to` on */
+int gi_os_reserve(size_t bytes, void **addr);       /* PROT_NONE range, well aligned */
 int gi_os_map_shared(void *addr, int fd, uint64_t off, size_t bytes); /* over a reserved range */
 int gi_os_unreserve(void *addr, size_t bytes);
 int gi_os_protect_none(void *addr, size_t bytes); /* put the reservation back */

@@ -7,7 +7,8 @@
 #include "base/os.h"
 #include "base/os_inject.h"
 
-#define HUGE_BYTES ((size_t)2 << 20)
+#define HUGE_BYTES  ((size_t)2 << 20)
+#define RANGE_ALIGN ((size_t)1 << 30)
 
 int gi_os_memfd(const char *name, bool huge)
 {
@@ -40,6 +41,16 @@ int gi_os_grow(int fd, uint64_t from, uint64_t to)
     return 0;
 }
 
+int gi_os_shrink(int fd, uint64_t to)
+{
+    int r;
+
+    do
+        r = ftruncate(fd, (off_t)to);
+    while (r != 0 && errno == EINTR);
+    return r != 0 ? -errno : 0;
+}
+
 static void *map(void *addr, size_t bytes, int prot, int flags, int fd, uint64_t off)
 {
     int err = gi_os_injected(GI_OS_MMAP);
@@ -50,34 +61,50 @@ static void *map(void *addr, size_t bytes, int prot, int flags, int fd, uint64_t
     return mmap(addr, bytes, prot, flags, fd, (off_t)off);
 }
 
-/* Ranges of a huge page and more begin at a huge page's boundary, so that the kernel may use one.
+/*
+ * A range begins at a multiple of the largest power of two up to it, at most 1 GiB: offsets then
+ * keep their alignment, and the kernel may use huge pages. Where addresses are short (RLIMIT_AS)
+ * the boundary of a huge page has to do.
  */
 int gi_os_reserve(size_t bytes, void **addr)
 {
-    size_t slack = bytes >= HUGE_BYTES ? HUGE_BYTES : 0;
-    if (bytes == 0 || bytes + slack < bytes)
+    size_t align = RANGE_ALIGN, page = gi_os_page_size(), head, end;
+    int err = gi_os_injected(GI_OS_MMAP);
+    char *p;
+    if (bytes == 0 || bytes + RANGE_ALIGN < bytes)
         return -EINVAL;
-    char *p =
-        map(NULL, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        return -errno;
-    size_t head = slack != 0 ? -(uintptr_t)p & (slack - 1) : 0;
+    if (err != 0)
+        return -err;
+    while (align > bytes && align > page)
+        align /= 2;
+    for (;; align = HUGE_BYTES) {
+        p = mmap(NULL, bytes + (align > page ? align : 0), PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (p != MAP_FAILED)
+            break;
+        if (errno != ENOMEM || align <= HUGE_BYTES)
+            return -errno;
+    }
+    *addr = p;
+    if (align <= page)
+        return 0;
+    head = -(uintptr_t)p & (align - 1);
     if (head != 0)
         munmap(p, head);
-    if (slack - head != 0) {
-        size_t page = gi_os_page_size(), end = (head + bytes + page - 1) & ~(page - 1);
-        if (end < bytes + slack)
-            munmap(p + end, bytes + slack - end);
-    }
+    end = (head + bytes + page - 1) & ~(page - 1);
+    if (end < bytes + align)
+        munmap(p + end, bytes + align - end);
     *addr = p + head;
     return 0;
 }
 
+/* No reservation: the length may exceed the object, and huge pages of it would be claimed here. */
 int gi_os_map_shared(void *addr, int fd, uint64_t off, size_t bytes)
 {
+    int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
     if (addr == NULL)
         return -EINVAL;
-    void *p = map(addr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, off);
+    void *p = map(addr, bytes, PROT_READ | PROT_WRITE, flags, fd, off);
     return p == MAP_FAILED ? -errno : 0;
 }
 
