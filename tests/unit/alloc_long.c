@@ -3,7 +3,7 @@
  * Many random operations on the allocators of four ranks at once, with failures of one rank undone
  * on all, against a model that knows which bytes are whose.
  *
- *     t_alloc_long [operations [seed]]     200000 operations by default; 10000000 for the full run
+ *     alloc_long [operations [seed]]     200000 operations by default; 10000000 for the full run
  *
  * Also prints what a take and a give cost.
  */
