@@ -51,6 +51,8 @@ struct gi_control {
         int32_t status;
         char why[116];
     } abort;
+    /* 1: this rank left by gin_finalize(), past its last barrier; its end is no death */
+    _Alignas(64) _Atomic uint32_t departed;
 };
 #define GI_CONTROL 65536u /* bytes before the heap in every slot */
 _Static_assert(sizeof(struct gi_control) <= GI_CONTROL, "the control block has its place");
@@ -94,9 +96,12 @@ struct gin_comm {
     uint32_t spin;               /* polls before a wait yields */
 
     /* error.c */
-    _Atomic int status; /* sticky: GIN_OK, GIN_EPEER */
+    _Atomic int status;  /* sticky: GIN_OK, GIN_EPEER */
+    _Atomic int failing; /* somebody writes the three below, then status */
     int status_rank;
     char status_text[200];
+    _Atomic uint64_t next_look; /* when peers' processes are looked at again */
+    _Atomic int leaving;        /* set by gin_finalize() before its last barrier */
     _Atomic uint64_t n_waits, n_cma, n_agreements;
 
     struct gin_comm *next; /* init.c: live communicators of the process, for the dump */
@@ -177,5 +182,11 @@ int gi_comm_health(void *comm);
 void gi_comm_set_failed(gin_comm_t *comm, int status, int rank, const char *why);
 /* Record and return the sticky status with its text. */
 int gi_comm_fail_status(const gin_comm_t *comm);
+
+/* ---- dump.c ---- */
+/* Show comm in dumps. The first one whose environment allows it takes SIGUSR1, if that is at its
+ * default; the last one gives it back. remove comes before anything of comm is freed. */
+void gi_dump_add(gin_comm_t *comm);
+void gi_dump_remove(gin_comm_t *comm);
 
 #endif
