@@ -154,11 +154,18 @@ ssize_t gi_os_read(int fd, void *buf, size_t n)
     }
 }
 
-/* send() where fd is a socket, since write() would raise SIGPIPE; flags count there only. */
-static ssize_t write_once(int fd, const void *buf, size_t n, int flags, bool *is_socket)
+/*
+ * send() where fd is a socket, since write() would raise SIGPIPE. Without `wait` it takes no more
+ * than goes at once, also on blocking descriptors: a pipe that polls as ready takes PIPE_BUF.
+ */
+static ssize_t write_once(int fd, const void *buf, size_t n, bool wait, bool *is_socket)
 {
     for (;;) {
-        ssize_t r = *is_socket ? send(fd, buf, n, flags | MSG_NOSIGNAL) : write(fd, buf, n);
+        ssize_t r;
+        if (*is_socket)
+            r = send(fd, buf, n, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
+        else
+            r = write(fd, buf, wait || n < PIPE_BUF ? n : PIPE_BUF);
         if (r >= 0)
             return r;
         if (*is_socket && errno == ENOTSOCK)
@@ -171,7 +178,7 @@ static ssize_t write_once(int fd, const void *buf, size_t n, int flags, bool *is
 ssize_t gi_os_write(int fd, const void *buf, size_t n)
 {
     bool is_socket = true;
-    return write_once(fd, buf, n, 0, &is_socket);
+    return write_once(fd, buf, n, true, &is_socket);
 }
 
 int gi_os_read_full(int fd, void *buf, size_t n, uint64_t deadline)
@@ -195,14 +202,10 @@ int gi_os_write_full(int fd, const void *buf, size_t n, uint64_t deadline)
 {
     bool is_socket = true;
     for (size_t put = 0; put < n;) {
-        size_t piece = n - put;
         int e = ready(fd, POLLOUT, deadline);
         if (e != 0)
             return e;
-        /* Even a blocking socket must not outlast the deadline; a ready pipe takes PIPE_BUF. */
-        if (!is_socket && piece > PIPE_BUF)
-            piece = PIPE_BUF;
-        ssize_t r = write_once(fd, (const char *)buf + put, piece, MSG_DONTWAIT, &is_socket);
+        ssize_t r = write_once(fd, (const char *)buf + put, n - put, false, &is_socket);
         if (r < 0 && r != -EAGAIN)
             return (int)r;
         if (r > 0)
