@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include <ginshmem.h>
+#include <ginshmem/impl/path.h>
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -36,8 +37,9 @@ struct gi_card {
     uint64_t host;            /* hash of host id */
     uint64_t address_of_card; /* for the probe of process_vm_readv: holds `process` */
     int32_t pid, uid;
-    uint32_t check; /* GINSHMEM_CHECK */
-    uint32_t hugepages;
+    uint32_t check;     /* GINSHMEM_CHECK */
+    uint32_t hugepages; /* hash of the choice */
+    uint32_t lsa;       /* 0: GINSHMEM_DISABLE_LSA */
     char host_id[64];
 };
 
@@ -45,6 +47,7 @@ struct gi_card {
 struct gi_control {
     _Alignas(64) uint64_t token[8];               /* transport/shm's proof of mapping */
     _Alignas(64) struct gi_agree_record agree[2]; /* lib/exchange.c, by parity of the call */
+    _Alignas(64) uint32_t departed;               /* 1: finalized; its exit is no death */
     struct {
         _Alignas(64) _Atomic uint32_t set; /* 1: abort_* are valid */
         int32_t rank;                      /* whom it is about */
@@ -67,7 +70,7 @@ struct gi_devcomm;
 struct gin_comm {
     uint64_t magic; /* GI_COMM_MAGIC while alive */
     int rank, size;
-    pid_t pid; /* who made it; another one is a fork()ed child */
+    unsigned forks; /* init.c's count when it was made; another one: a fork()ed child */
     struct gi_env env;
     struct gi_boot *boot;
 
@@ -182,6 +185,11 @@ int gi_comm_health(void *comm);
 void gi_comm_set_failed(gin_comm_t *comm, int status, int rank, const char *why);
 /* Record and return the sticky status with its text. */
 int gi_comm_fail_status(const gin_comm_t *comm);
+/* The sticky status alone. */
+static inline int gi_comm_status_quiet(const gin_comm_t *comm)
+{
+    return atomic_load_explicit(&comm->status, memory_order_acquire);
+}
 
 /* ---- dump.c ---- */
 /* Show comm in dumps. The first one whose environment allows it takes SIGUSR1, if that is at its

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making and freeing device communicators, and binding their contexts. Everything that the ranks
+ * must agree on travels in one record; the symmetric block is taken only when all agree.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "barrier.h"
+#include "devcomm.h"
+
+#define MAX_CONTEXTS 1024u
+#define MAX_IDS      (1u << 20)
+#define MAX_BARRIERS 65536u
+#define MAX_TEAMS    4096u
+
+void gin_devcomm_reqs_init(gin_devcomm_reqs_t *reqs)
+{
+    if (reqs == NULL)
+        return;
+    memset(reqs, 0, sizeof(*reqs));
+    reqs->size = sizeof(*reqs);
+    reqs->version = GIN_VERSION;
+    reqs->contexts = 4;
+    reqs->signals = reqs->counters = 64;
+    reqs->world_barriers = reqs->lsa_barriers = reqs->rail_barriers = reqs->hybrid_barriers = 1;
+    reqs->strong = reqs->va = 1;
+    reqs->traffic_class = -1;
+}
+
+/* ---- what was asked for ---- */
+
+static int too_many(const char *what, uint64_t value, uint64_t min, uint64_t max)
+{
+    return gi_fail(GIN_ERANGE,
+                   "gin_devcomm_create: %s is %" PRIu64 ", it must lie in %" PRIu64 " .. %" PRIu64,
+                   what, value, min, max);
+}
+
+static int check_numbers(const gin_devcomm_reqs_t *r)
+{
+    if (r->contexts < 1 || r->contexts > MAX_CONTEXTS)
+        return too_many("contexts", r->contexts, 1, MAX_CONTEXTS);
+    if (r->signals > MAX_IDS)
+        return too_many("signals", r->signals, 0, MAX_IDS);
+    if (r->counters > MAX_IDS)
+        return too_many("counters", r->counters, 0, MAX_IDS);
+    if (r->world_barriers > MAX_BARRIERS)
+        return too_many("world_barriers", r->world_barriers, 0, MAX_BARRIERS);
+    if (r->lsa_barriers > MAX_BARRIERS)
+        return too_many("lsa_barriers", r->lsa_barriers, 0, MAX_BARRIERS);
+    if (r->rail_barriers > MAX_BARRIERS)
+        return too_many("rail_barriers", r->rail_barriers, 0, MAX_BARRIERS);
+    if (r->hybrid_barriers > MAX_BARRIERS)
+        return too_many("hybrid_barriers", r->hybrid_barriers, 0, MAX_BARRIERS);
+    if (r->n_team_barriers > MAX_TEAMS)
+        return too_many("n_team_barriers", r->n_team_barriers, 0, MAX_TEAMS);
+    for (uint32_t i = 0; i < r->n_team_barriers; i++)
+        if (r->team_barriers[i].count > MAX_BARRIERS)
+            return too_many("team_barriers[].count", r->team_barriers[i].count, 0, MAX_BARRIERS);
+    if (r->scratch > (uint64_t)1 << 56)
+        return too_many("scratch", r->scratch, 0, (uint64_t)1 << 56);
+    if (r->connection > GIN_CONNECT_NONE)
+        return too_many("connection", r->connection, 0, GIN_CONNECT_NONE);
+    if (r->device > GIN_DEVICE_CUDA)
+        return too_many("device", r->device, 0, GIN_DEVICE_CUDA);
+    if (r->backend > GIN_BACKEND_GDA)
+        return too_many("backend", r->backend, 0, GIN_BACKEND_GDA);
+    return GIN_OK;
+}
+
+/* What this version cannot do, by name and with the reason. */
+static int check_features(const gin_devcomm_reqs_t *r)
+{
+    if (r->device == GIN_DEVICE_CUDA)
+        return gi_fail(GIN_ENOTSUP, "gin_devcomm_create: device CUDA: kernels are not supported by "
+                                    "this version; use GIN_DEVICE_HOST");
+    if (r->backend == GIN_BACKEND_ENGINE)
+        return gi_fail(GIN_ENOTSUP,
+                       "gin_devcomm_create: backend ENGINE: there is no network or GPU "
+                       "for it to serve in this version; use AUTO or DIRECT");
+    if (r->backend == GIN_BACKEND_GDA)
+        return gi_fail(GIN_ENOTSUP, "gin_devcomm_create: backend GDA is not built; use AUTO");
+    if (r->multimem)
+        return gi_fail(GIN_ENOTSUP,
+                       "gin_devcomm_create: multimem: host memory has no multicast addresses");
+    if (r->paths != 0 && (r->paths & GIN_PATH_LSA) == 0)
+        return gi_fail(GIN_ENOTSUP,
+                       "gin_devcomm_create: paths 0x%x leave out load/store access, and this "
+                       "version has no network; pass 0 for all paths",
+                       r->paths);
+    return GIN_OK;
+}
+
+static int reqs_adopt(const gin_devcomm_reqs_t *given, gin_devcomm_reqs_t *r)
+{
+    gin_devcomm_reqs_init(r);
+    if (given == NULL)
+        return GIN_OK;
+    if (given->size < offsetof(gin_devcomm_reqs_t, connection) || given->size > 4096)
+        return gi_fail(GIN_EINVAL,
+                       "gin_devcomm_create: reqs->size is %zu, this library knows %zu; initialise "
+                       "the requirements with gin_devcomm_reqs_init()",
+                       given->size, sizeof(*r));
+    memcpy(r, given, given->size < sizeof(*r) ? given->size : sizeof(*r));
+    if (r->n_team_barriers != 0 && r->team_barriers == NULL)
+        return gi_fail(GIN_EINVAL, "gin_devcomm_create: team_barriers is NULL with %u teams",
+                       r->n_team_barriers);
+    int st = check_numbers(r);
+    return st == GIN_OK ? check_features(r) : st;
+}
+
+/* ---- agreement ---- */
+
+/* What must be equal on all ranks, in this order. */
+static const char *const number_names[] = {"contexts",        "signals",      "counters",
+                                           "world_barriers",  "lsa_barriers", "rail_barriers",
+                                           "hybrid_barriers", "teams",        "team barriers",
+                                           "scratch",         "connection",   "paths",
+                                           "strong",          "va",           "bytes of barriers"};
+#define NUMBERS (sizeof(number_names) / sizeof(number_names[0]))
+
+struct ballot {
+    uint64_t number[NUMBERS];
+    int64_t status;
+};
+
+static void ballot_fill(struct ballot *b, const gin_devcomm_reqs_t *r, uint64_t barrier_bytes)
+{
+    uint64_t counts = 0;
+    for (uint32_t i = 0; i < r->n_team_barriers; i++)
+        counts = counts * 31 + r->team_barriers[i].count;
+    const uint64_t n[NUMBERS] = {r->contexts,        r->signals,         r->counters,
+                                 r->world_barriers,  r->lsa_barriers,    r->rail_barriers,
+                                 r->hybrid_barriers, r->n_team_barriers, counts,
+                                 r->scratch,         r->connection,      r->paths,
+                                 r->strong != 0,     r->va != 0,         barrier_bytes};
+    memcpy(b->number, n, sizeof(n));
+}
+
+static int ballots_count(const struct ballot *all, int size)
+{
+    for (int r = 0; r < size; r++)
+        if (all[r].status != GIN_OK)
+            return gi_fail((int)all[r].status, "gin_devcomm_create: refused on rank %d (%s)", r,
+                           gin_status_name((int)all[r].status));
+    for (int r = 1; r < size; r++)
+        for (size_t i = 0; i < NUMBERS; i++)
+            if (all[r].number[i] != all[0].number[i])
+                return gi_fail(GIN_EMISMATCH,
+                               "gin_devcomm_create: %s differs: rank 0 passed %" PRIu64
+                               ", rank %d passed %" PRIu64,
+                               number_names[i], all[0].number[i], r, all[r].number[i]);
+    return GIN_OK;
+}
+
+/* Own refusal keeps its text; somebody else's names the rank. */
+static int agree_reqs(gin_comm_t *comm, const gin_devcomm_reqs_t *r, uint64_t barrier_bytes, int st)
+{
+    struct ballot mine = {.status = st};
+    struct ballot *all = malloc((size_t)comm->size * sizeof(*all));
+    ballot_fill(&mine, r, barrier_bytes);
+    if (all == NULL)
+        return gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %d ranks", comm->size);
+    int got = gi_comm_gather(comm, &mine, all, sizeof(mine));
+    if (got == GIN_OK && st == GIN_OK)
+        got = ballots_count(all, comm->size);
+    free(all);
+    return st != GIN_OK ? st : got;
+}
+
+/* ---- making ---- */
+
+static uint64_t cells_bytes(const gin_devcomm_reqs_t *r)
+{
+    return (uint64_t)r->contexts * r->signals * sizeof(struct gin_i_cells);
+}
+
+/* Private parts; the heap block is there already. */
+static int private_up(struct gi_devcomm *d)
+{
+    const gin_devcomm_reqs_t *r = &d->reqs;
+    size_t n = r->contexts;
+    d->dc_bytes = sizeof(*d->dc) + 64 + n * sizeof(struct gin_i_ctx);
+    d->dc = gi_os_map_private(d->dc_bytes);
+    d->bases = calloc(n * r->signals + 1, sizeof(*d->bases));
+    d->counters = calloc(n * r->counters + 1, sizeof(*d->counters));
+    if (d->dc == NULL || d->bases == NULL || d->counters == NULL)
+        return gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %zu contexts", n);
+    return gi_barriers_attach(d, d->barriers_off);
+}
+
+static void private_down(struct gi_devcomm *d)
+{
+    gi_barriers_release(d);
+    if (d->dc != NULL) {
+        d->dc->magic = 0;
+        gi_os_unmap(d->dc, d->dc_bytes);
+    }
+    free(d->counters);
+    free(d->bases);
+    free(d->teams);
+    free(d);
+}
+
+static void fill_contexts(struct gi_devcomm *d)
+{
+    const gin_devcomm_reqs_t *r = &d->reqs;
+    struct gin_i_dc *dc = d->dc;
+    dc->ctx = (struct gin_i_ctx *)(((uintptr_t)(dc + 1) + 63) & ~(uintptr_t)63);
+    char *mine = (char *)gi_control(d->comm, d->comm->shm->lsa_rank);
+    for (uint32_t c = 0; c < r->contexts; c++) {
+        struct gin_i_ctx *x = &dc->ctx[c];
+        x->dc = dc;
+        x->signals_off =
+            GI_CONTROL + d->off + (uint64_t)c * r->signals * sizeof(struct gin_i_cells);
+        x->signals = (struct gin_i_cells *)(mine + x->signals_off);
+        x->bases = d->bases + (size_t)c * r->signals;
+        x->counters = d->counters + (size_t)c * r->counters;
+        x->n_signals = r->signals;
+        x->n_counters = r->counters;
+        x->index = c;
+    }
+    dc->all.dc = dc;
+    dc->all.index = GIN_ALL_CONTEXTS;
+}
+
+static void fill(struct gi_devcomm *d, gin_devcomm_t *dev)
+{
+    const gin_devcomm_reqs_t *r = &d->reqs;
+    gin_comm_t *comm = d->comm;
+    struct gin_i_dc *dc = d->dc;
+    fill_contexts(d);
+    dc->n_contexts = r->contexts;
+    dc->flags = (r->strong ? GIN_I_DC_STRONG : 0u) | (r->va ? GIN_I_DC_VA : 0u) |
+                (comm->env.check ? GIN_I_DC_CHECK : 0u);
+    dc->spin = comm->spin;
+    dc->heap = gi_window_find(comm, gin_heap_window(comm, GIN_KIND_HOST));
+    if (r->scratch != 0)
+        dc->scratch = gin_at(gin_heap_window(comm, GIN_KIND_HOST), d->scratch_off);
+    dc->scratch_bytes = r->scratch;
+    dc->world = comm->world;
+    dc->node = comm->node;
+    dc->lsa = comm->lsa;
+    dc->rail = comm->rail;
+    dc->comm = comm;
+    dc->priv = d;
+    dc->magic = GIN_DEVCOMM_MAGIC;
+    memset(dev, 0, sizeof(*dev));
+    dev->magic = GIN_DEVCOMM_MAGIC;
+    dev->abi = GIN_DEVCOMM_ABI;
+    dev->rank = comm->rank;
+    dev->size = comm->size;
+    dev->n_contexts = r->contexts;
+    dev->n_signals = r->signals;
+    dev->n_counters = r->counters;
+    dev->device = r->device;
+    dev->state = (uint64_t)(uintptr_t)dc;
+    dev->windows = (uint64_t)(uintptr_t)gi_windows_table(comm);
+    dev->lsa_of = (uint64_t)(uintptr_t)comm->shm->lsa_of;
+}
+
+/* My own copy of the demands, as long as the device communicator lives. */
+static int keep_teams(struct gi_devcomm *d, gin_team_barrier_t *given)
+{
+    uint32_t n = d->reqs.n_team_barriers;
+    if (n == 0)
+        return GIN_OK;
+    d->teams = malloc(n * sizeof(*d->teams));
+    if (d->teams == NULL)
+        return gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %u teams", n);
+    memcpy(d->teams, given, n * sizeof(*d->teams));
+    d->reqs.team_barriers = d->teams;
+    for (uint32_t i = 0; i < n; i++) {
+        d->teams[i].handle.kind = GIN_BARRIER_TEAM;
+        d->teams[i].handle.place = i;
+    }
+    return GIN_OK;
+}
+
+static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *dev)
+{
+    struct gi_devcomm *d = calloc(1, sizeof(*d));
+    int st = d != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory");
+    gin_devcomm_reqs_t r;
+    int asked = reqs_adopt(given, &r);
+    if (st == GIN_OK)
+        st = asked;
+    uint64_t barriers = st == GIN_OK ? gi_barrier_bytes(comm, &r) : 0;
+    if (st == GIN_OK) {
+        d->comm = comm;
+        d->reqs = r;
+        st = keep_teams(d, r.team_barriers);
+    }
+    st = agree_reqs(comm, &r, barriers, st);
+    if (st != GIN_OK)
+        goto free_d;
+    d->wait_timeout_ns = r.wait_timeout_ns;
+    d->barrier_timeout_ns = r.barrier_timeout_ns;
+    barriers = (barriers + 63) & ~(uint64_t)63;
+    d->bytes = cells_bytes(&r) + barriers + ((r.scratch + 63) & ~(uint64_t)63) + 64;
+    st = gi_memory_take(comm, d->bytes, &d->off);
+    if (st != GIN_OK)
+        goto free_d;
+    d->barriers_off = d->off + cells_bytes(&r);
+    d->scratch_off = d->barriers_off + barriers;
+    st = private_up(d);
+    /* also the barrier after which peers may write into the zeroed block */
+    st = gi_agree_on(comm, GI_AGREE_DEVCOMM, d->off, d->bytes, 0, st);
+    if (st != GIN_OK) {
+        gi_memory_give(comm, d->off);
+        goto free_d;
+    }
+    fill(d, dev);
+    for (uint32_t i = 0; given != NULL && i < r.n_team_barriers; i++)
+        given->team_barriers[i].handle = d->teams[i].handle;
+    d->next = comm->devcomms;
+    comm->devcomms = d;
+    return GIN_OK;
+free_d:
+    if (d != NULL)
+        private_down(d);
+    return st;
+}
+
+int gin_devcomm_create(gin_comm_t *comm, gin_devcomm_reqs_t *reqs, gin_devcomm_t *dev)
+{
+    int st = gi_comm_enter_up(comm, "gin_devcomm_create");
+    if (st != GIN_OK)
+        return st;
+    if (dev == NULL)
+        return gi_fail(GIN_EINVAL, "gin_devcomm_create: dev is NULL");
+    return create(comm, reqs, dev);
+}
+
+/* ---- freeing ---- */
+
+static struct gi_devcomm **find(gin_comm_t *comm, const gin_devcomm_t *dev)
+{
+    if (dev == NULL || dev->magic != GIN_DEVCOMM_MAGIC)
+        return NULL;
+    for (struct gi_devcomm **p = &comm->devcomms; *p != NULL; p = &(*p)->next)
+        if ((uint64_t)(uintptr_t)(*p)->dc == dev->state)
+            return p;
+    return NULL;
+}
+
+int gin_devcomm_destroy(gin_comm_t *comm, gin_devcomm_t *dev)
+{
+    int st = gi_comm_enter(comm, "gin_devcomm_destroy");
+    if (st != GIN_OK)
+        return st;
+    struct gi_devcomm **p = find(comm, dev);
+    if (p == NULL)
+        return gi_fail(GIN_ESTATE, "gin_devcomm_destroy: not a live device communicator of this "
+                                   "communicator (destroyed already?)");
+    struct gi_devcomm *d = *p;
+    st = gi_memory_give(comm, d->off); /* meets the others: none of them uses the block any more */
+    if (st != GIN_OK)
+        return st;
+    *p = d->next;
+    private_down(d);
+    memset(dev, 0, sizeof(*dev));
+    return GIN_OK;
+}
+
+void gi_devcomms_close(gin_comm_t *comm)
+{
+    while (comm->devcomms != NULL) {
+        struct gi_devcomm *d = comm->devcomms;
+        comm->devcomms = d->next;
+        private_down(d);
+    }
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A device communicator behind its 64 public bytes. Its symmetric memory is one block of the host
+ * heap: [signal cells of all contexts | barrier inboxes | scratch]; what only the owner touches is
+ * private.
+ */
+#ifndef GI_DEVCOMM_H
+#define GI_DEVCOMM_H
+
+#include "comm.h"
+
+struct gi_barriers; /* lib/barrier.c's part */
+
+struct gi_devcomm {
+    gin_comm_t *comm;
+    struct gin_i_dc *dc; /* and its contexts, in one block that a fork()ed child finds zeroed */
+    size_t dc_bytes;
+    uint64_t off, bytes;                /* symmetric block: heap offset, size */
+    uint64_t barriers_off, scratch_off; /* heap offsets */
+    struct gin_i_base *bases;
+    struct gin_i_counter *counters;
+    gin_devcomm_reqs_t reqs;                      /* as asked; team_barriers points to teams */
+    gin_team_barrier_t *teams;                    /* copy of reqs.team_barriers */
+    uint64_t wait_timeout_ns, barrier_timeout_ns; /* 0: none */
+    struct gi_barriers *barriers;
+    struct gi_devcomm *next;
+};
+
+static inline struct gi_devcomm *gi_devcomm_of(const gin_t *g)
+{
+    return g->dc->priv;
+}
+
+static inline gin_comm_t *gi_comm_of(const gin_t *g)
+{
+    return g->dc->comm;
+}
+
+/*
+ * First step of every slow call: g is bound to a live context (or to all of them, where `all`
+ * allows it), and a host caller is a thread. Records a text that begins with `call`.
+ */
+int gi_op_enter(const gin_t *g, gin_group_t grp, int all, const char *call);
+
+#endif

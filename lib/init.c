@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Joining and leaving: a table of parts, brought up in order and taken down backwards. Nothing here
+ * touches memory windows or the network; the heap comes up with the first call that needs it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "card.h"
+#include "dump.h"
+#include "init.h"
+
+/* Live communicators of the process, for the dump and for SIGUSR1's comings and goings. */
+static struct {
+    pthread_mutex_t lock;
+    gin_comm_t *first;
+    int count;
+} live = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Raised in every fork()ed child: cheaper to compare than asking for the process id. */
+static unsigned forks;
+static pthread_once_t fork_watch = PTHREAD_ONCE_INIT;
+
+static void forked(void)
+{
+    forks++;
+    /* the child's copy of the lock may be held by a thread that it does not have */
+    pthread_mutex_init(&live.lock, NULL);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forked);
+}
+
+void gi_comm_each(void (*fn)(struct gin_comm *comm, void *arg), void *arg)
+{
+    pthread_mutex_lock(&live.lock);
+    for (gin_comm_t *c = live.first; c != NULL; c = c->next)
+        fn(c, arg);
+    pthread_mutex_unlock(&live.lock);
+}
+
+void gin_config_init(gin_config_t *config)
+{
+    if (config == NULL)
+        return;
+    memset(config, 0, sizeof(*config));
+    config->size = sizeof(*config);
+    config->version = GIN_VERSION;
+    config->rank = config->n_ranks = -1;
+}
+
+int gin_version(void)
+{
+    return GIN_VERSION;
+}
+
+/* ---- parts ---- */
+
+/* The config as this library knows it: what an older program does not know keeps its default. */
+static int config_adopt(const gin_config_t *given, gin_config_t *config)
+{
+    gin_config_init(config);
+    if (given == NULL)
+        return GIN_OK;
+    if (given->size < offsetof(gin_config_t, allgather) || given->size > 4096)
+        return gi_fail(GIN_EINVAL,
+                       "gin_init: config->size is %zu, this library knows %zu; initialise the "
+                       "config with gin_config_init()",
+                       given->size, sizeof(*config));
+    memcpy(config, given, given->size < sizeof(*config) ? given->size : sizeof(*config));
+    if ((config->unique_id != NULL || config->allgather != NULL) &&
+        (config->n_ranks < 1 || config->rank < 0 || config->rank >= config->n_ranks))
+        return gi_fail(GIN_EINVAL,
+                       "gin_init: rank %d of %d: with a unique id or an allgather, rank must lie "
+                       "in 0 .. n_ranks-1",
+                       config->rank, config->n_ranks);
+    return GIN_OK;
+}
+
+static int env_up(gin_comm_t *comm, const gin_config_t *config)
+{
+    int st = gi_env_load(&comm->env);
+    if (st != GIN_OK)
+        return st;
+    if (config->heap_size != 0)
+        comm->env.heap_size = config->heap_size;
+    if (config->heap_max != 0)
+        comm->env.heap_max = config->heap_max;
+    if (comm->env.heap_max < comm->env.heap_size)
+        comm->env.heap_max = comm->env.heap_size;
+    gi_wait_set_warn(comm->env.wait_warn);
+    return GIN_OK;
+}
+
+static void env_down(gin_comm_t *comm)
+{
+    gi_env_release(&comm->env);
+}
+
+static int boot_up(gin_comm_t *comm, const gin_config_t *config)
+{
+    int st = gi_boot_open(&comm->env, config, &comm->boot);
+    if (st != GIN_OK)
+        return st;
+    comm->rank = comm->boot->rank;
+    comm->size = comm->boot->size;
+    gi_log_set_rank(comm->rank);
+    return GIN_OK;
+}
+
+static void boot_down(gin_comm_t *comm)
+{
+    gi_boot_close(comm->boot);
+}
+
+static int cards_up(gin_comm_t *comm, const gin_config_t *config)
+{
+    struct gi_card mine;
+    int st = gi_card_make(comm, config, &mine);
+    if (st != GIN_OK)
+        return st;
+    comm->cards = calloc((size_t)comm->size, sizeof(*comm->cards));
+    comm->records = calloc((size_t)comm->size, sizeof(*comm->records));
+    if (comm->cards == NULL || comm->records == NULL) {
+        free(comm->cards);
+        free(comm->records);
+        return gi_fail(GIN_ENOMEM, "gin_init: no memory for %d ranks", comm->size);
+    }
+    st = gi_boot_allgather(comm->boot, &mine, comm->cards, sizeof(mine),
+                           gi_deadline_in(comm->env.init_timeout));
+    if (st == GIN_OK)
+        st = gi_cards_check(comm->cards, comm->size);
+    if (st != GIN_OK) {
+        free(comm->cards);
+        free(comm->records);
+    }
+    return st;
+}
+
+static void cards_down(gin_comm_t *comm)
+{
+    free(comm->cards);
+    free(comm->records);
+}
+
+static int teams_up(gin_comm_t *comm, const gin_config_t *config)
+{
+    (void)config;
+    return gi_teams_open(comm);
+}
+
+static int topology_up(gin_comm_t *comm, const gin_config_t *config)
+{
+    (void)config;
+    return gi_topology_open(comm);
+}
+
+static int windows_up(gin_comm_t *comm, const gin_config_t *config)
+{
+    (void)config;
+    return gi_windows_open(comm);
+}
+
+static const struct part {
+    const char *name;
+    int (*up)(gin_comm_t *comm, const gin_config_t *config);
+    void (*down)(gin_comm_t *comm);
+} parts[] = {
+    {"environment", env_up, env_down},
+    {"bootstrap", boot_up, boot_down},
+    {"cards", cards_up, cards_down},
+    {"teams", teams_up, gi_teams_close},
+    {"topology", topology_up, gi_topology_close},
+    {"windows", windows_up, gi_windows_close},
+};
+#define PARTS (sizeof(parts) / sizeof(parts[0]))
+
+static void parts_down(gin_comm_t *comm, size_t n)
+{
+    while (n-- > 0)
+        parts[n].down(comm);
+}
+
+/* ---- joining ---- */
+
+static void live_add(gin_comm_t *comm)
+{
+    pthread_mutex_lock(&live.lock);
+    comm->next = live.first;
+    live.first = comm;
+    if (live.count++ == 0)
+        gi_dump_install(comm->env.signal_dump != 0);
+    pthread_mutex_unlock(&live.lock);
+}
+
+static void live_remove(gin_comm_t *comm)
+{
+    pthread_mutex_lock(&live.lock);
+    for (gin_comm_t **p = &live.first; *p != NULL; p = &(*p)->next)
+        if (*p == comm) {
+            *p = comm->next;
+            break;
+        }
+    if (--live.count == 0)
+        gi_dump_uninstall();
+    pthread_mutex_unlock(&live.lock);
+}
+
+int gin_init(const gin_config_t *given, gin_comm_t **out)
+{
+    gin_config_t config;
+    size_t n = 0;
+    if (out == NULL)
+        return gi_fail(GIN_EINVAL, "gin_init: comm is NULL");
+    *out = NULL;
+    int st = config_adopt(given, &config);
+    if (st != GIN_OK)
+        return st;
+    gin_comm_t *comm = calloc(1, sizeof(*comm));
+    if (comm == NULL)
+        return gi_fail(GIN_ENOMEM, "gin_init: no memory for a communicator");
+    pthread_once(&fork_watch, watch_forks);
+    comm->forks = forks;
+    for (; n < PARTS; n++) {
+        st = parts[n].up(comm, &config);
+        if (st != GIN_OK)
+            break;
+        gi_debug("init", "%s up", parts[n].name);
+    }
+    if (st != GIN_OK) {
+        parts_down(comm, n);
+        free(comm);
+        return st;
+    }
+    comm->magic = GI_COMM_MAGIC;
+    live_add(comm);
+    gi_info("init", "rank %d of %d on host %d of %d (%s), by %s", comm->rank, comm->size,
+            comm->host_of[comm->rank], comm->n_hosts, comm->cards[comm->rank].host_id,
+            comm->boot->origin);
+    *out = comm;
+    return GIN_OK;
+}
+
+int gin_finalize(gin_comm_t *comm)
+{
+    int st = gi_comm_enter(comm, "gin_finalize");
+    if (st != GIN_OK)
+        return st;
+    /* the last meeting: nobody unmaps what another still writes to */
+    st = gi_comm_status_quiet(comm);
+    if (st == GIN_OK)
+        st = gi_agree_on(comm, GI_AGREE_FINALIZE, 0, 0, 0, GIN_OK);
+    if (comm->up && st == GIN_OK)
+        GIN_STORE_RELEASE(&gi_control(comm, comm->shm->lsa_rank)->departed, 1);
+    live_remove(comm);
+    gi_devcomms_close(comm);
+    if (comm->up)
+        gi_memory_down(comm);
+    parts_down(comm, PARTS);
+    comm->magic = 0;
+    free(comm);
+    return st;
+}
+
+/* ---- asking ---- */
+
+int gi_comm_enter(const gin_comm_t *comm, const char *call)
+{
+    if (GIN_UNLIKELY(comm == NULL))
+        return gi_fail(GIN_ESTATE, "%s: no communicator (NULL): call gin_init() first", call);
+    if (GIN_UNLIKELY(comm->magic != GI_COMM_MAGIC))
+        return gi_fail(GIN_ESTATE, "%s: the communicator has been finalized or is none", call);
+    if (GIN_UNLIKELY(comm->forks != forks))
+        return gi_fail(GIN_ESTATE,
+                       "%s: this is a fork()ed child of the process that joined; a child may only "
+                       "exec or exit",
+                       call);
+    return GIN_OK;
+}
+
+int gi_comm_enter_up(gin_comm_t *comm, const char *call)
+{
+    int st = gi_comm_enter(comm, call);
+    if (GIN_UNLIKELY(st == GIN_OK && !comm->up))
+        st = gi_memory_up(comm);
+    return st;
+}
+
+int gin_rank(const gin_comm_t *comm)
+{
+    return gi_comm_enter(comm, "gin_rank") == GIN_OK ? comm->rank : -1;
+}
+
+int gin_size(const gin_comm_t *comm)
+{
+    return gi_comm_enter(comm, "gin_size") == GIN_OK ? comm->size : -1;
+}
+
+int gin_comm_barrier(gin_comm_t *comm)
+{
+    int st = gi_comm_enter(comm, "gin_comm_barrier");
+    if (st != GIN_OK)
+        return st;
+    GIN_FENCE_SEQ_CST(); /* my stores into peers' memory come before my arrival */
+    return gi_agree_on(comm, GI_AGREE_BARRIER, 0, 0, 0, GIN_OK);
+}
+
+int gin_comm_allgather(gin_comm_t *comm, const void *in, void *out, size_t bytes)
+{
+    int st = gi_comm_enter(comm, "gin_comm_allgather");
+    if (st != GIN_OK)
+        return st;
+    if (bytes != 0 && (in == NULL || out == NULL))
+        return gi_fail(GIN_EINVAL, "gin_comm_allgather: %s is NULL with %zu bytes",
+                       in == NULL ? "in" : "out", bytes);
+    st = gi_agree_on(comm, GI_AGREE_ALLGATHER, bytes, 0, 0, GIN_OK);
+    return st == GIN_OK && bytes != 0 ? gi_comm_gather(comm, in, out, bytes) : st;
+}

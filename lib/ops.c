@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The whole of put, get and signal: every check with its text, every path. Inlined code comes here
+ * when its short cut does not hold; checked mode comes here always. An operation is first resolved
+ * completely (peer, both places, action, counter), then done: a refused one has done nothing.
+ */
+#include <inttypes.h>
+
+#include "devcomm.h"
+#include "ops.h"
+
+/* An operation on the way from arguments to addresses. */
+struct op {
+    const gin_t *g;
+    gin_comm_t *comm;
+    const char *call;
+    int world;       /* peer */
+    gin_path_t path; /* to the data */
+    pid_t pid;       /* of a CMA path */
+    void *remote;    /* this process's address, or that in process pid */
+    void *local;
+    uint64_t bytes;
+    uint64_t *word; /* of the action; NULL: none */
+    gin_action_t action;
+    uint64_t *counter;
+};
+
+static int op_peer(struct op *o, gin_team_t team, int peer)
+{
+    o->comm = gi_comm_of(o->g);
+    o->world = gi_team_world(o->comm, team, peer);
+    return o->world >= 0 ? GIN_OK : gi_fail_context("%s", o->call);
+}
+
+static int op_opt(struct op *o, const gin_op_opt_t *opt)
+{
+    if (opt == NULL)
+        return GIN_OK;
+    if (opt->flags & GIN_NIC_ONLY)
+        return gi_fail(GIN_ENOTSUP, "%s: GIN_NIC_ONLY: this version has no network", o->call);
+    if (opt->local.kind > 1)
+        return gi_fail(GIN_EINVAL, "%s: local action of kind %" PRIu32, o->call, opt->local.kind);
+    if (opt->local.kind == 0)
+        return GIN_OK;
+    if (opt->local.id >= o->g->ctx->n_counters)
+        return gin_i_bad_id(o->g, "counter", opt->local.id, o->g->ctx->n_counters);
+    o->counter = &o->g->ctx->counters[opt->local.id].cell;
+    return GIN_OK;
+}
+
+int gi_op_window(gin_comm_t *comm, const char *call, gin_at_t at, uint64_t bytes, int update,
+                 const struct gin_i_window **win)
+{
+    const struct gin_i_window *w = gi_window_find(comm, at.win);
+    if (w == NULL)
+        return gi_fail(GIN_ESTATE,
+                       "%s: window %#" PRIx64 " is none of this communicator (deregistered, or an "
+                       "address outside every window?)",
+                       call, at.win.w);
+    if (!gin_i_inside(w, at, bytes))
+        return gi_fail(GIN_ERANGE,
+                       "%s: [%" PRIu64 ", +%" PRIu64 ") is outside window %#" PRIx64 " of %" PRIu64
+                       " bytes",
+                       call, at.off, bytes, at.win.w, GIN_LOAD_RELAXED(&w->size));
+    if (update && (w->flags & GIN_WIN_READ_ONLY))
+        return gi_fail(GIN_ENOTSUP, "%s: window %#" PRIx64 " is read-only for peers", call,
+                       at.win.w);
+    *win = w;
+    return GIN_OK;
+}
+
+/* With GINSHMEM_CHECK=1 a heap place must lie in one live block. */
+static int check_live(struct op *o, const struct gin_i_window *w, uint64_t off)
+{
+    if (!(o->g->dc->flags & GIN_I_DC_CHECK) || o->bytes == 0)
+        return GIN_OK;
+    uint64_t at = w->local + off - o->g->dc->heap->local; /* sub-windows of the heap too */
+    if (at >= GIN_LOAD_RELAXED(&o->g->dc->heap->size) || gi_memory_live(o->comm, at, o->bytes))
+        return GIN_OK;
+    return gi_fail(GIN_ERANGE,
+                   "%s: [%" PRIu64 ", +%" PRIu64 ") of the heap is not inside one live block",
+                   o->call, at, o->bytes);
+}
+
+static int op_remote(struct op *o, gin_at_t at, int update)
+{
+    const struct gin_i_window *w;
+    int st = gi_op_window(o->comm, o->call, at, o->bytes, update && o->world != o->comm->rank, &w);
+    if (st == GIN_OK)
+        st = check_live(o, w, at.off);
+    if (st != GIN_OK)
+        return st;
+    o->path = gi_window_reach(o->comm, w, o->world, at.off, &o->remote, &o->pid);
+    return o->path != GIN_PATH_NONE ? GIN_OK : gi_fail_context("%s", o->call);
+}
+
+static int op_local(struct op *o, gin_at_t at)
+{
+    if (at.win.w == GIN_I_WINDOW_LOCAL) {
+        if (at.off == 0 && o->bytes != 0)
+            return gi_fail(GIN_EINVAL, "%s: gin_at_local(NULL) with %" PRIu64 " bytes", o->call,
+                           o->bytes);
+        o->local = (void *)(uintptr_t)at.off;
+        return GIN_OK;
+    }
+    const struct gin_i_window *w;
+    int st = gi_op_window(o->comm, o->call, at, o->bytes, 0, &w);
+    if (st == GIN_OK)
+        st = check_live(o, w, at.off);
+    if (st == GIN_OK)
+        o->local = (void *)(uintptr_t)(w->local + at.off);
+    return st;
+}
+
+/* ---- actions ---- */
+
+static int action_slot(struct op *o, const gin_action_t *a)
+{
+    if (a->id >= o->g->ctx->n_signals)
+        return gin_i_bad_id(o->g, "signal", a->id, o->g->ctx->n_signals);
+    int lsa = o->g->lsa_of[o->world];
+    if (lsa < 0)
+        return gi_fail(GIN_ENOTSUP,
+                       "%s: signals of rank %d (host %s) are not load/store accessible from rank "
+                       "%d, and this version has no network",
+                       o->call, o->world, o->comm->cards[o->world].host_id, o->comm->rank);
+    o->word = gin_i_cell(o->g, lsa, a->id);
+    return GIN_OK;
+}
+
+static int action_word(struct op *o, const gin_action_t *a)
+{
+    const struct gin_i_window *w;
+    void *addr;
+    pid_t pid;
+    if (!(o->g->dc->flags & GIN_I_DC_VA))
+        return gi_fail(GIN_ENOTSUP, "%s: signals on window words were not asked for (reqs.va = 0)",
+                       o->call);
+    int st = gi_op_window(o->comm, o->call, a->at, 8, o->world != o->comm->rank, &w);
+    if (st != GIN_OK)
+        return st;
+    if (((w->local + a->at.off) & 7) != 0)
+        return gi_fail(GIN_EINVAL,
+                       "%s: the signal word at offset %" PRIu64 " is not 8-byte aligned", o->call,
+                       a->at.off);
+    switch (gi_window_reach(o->comm, w, o->world, a->at.off, &addr, &pid)) {
+    case GIN_PATH_SELF:
+    case GIN_PATH_LSA: o->word = addr; break;
+    case GIN_PATH_CMA:
+        return gi_fail(GIN_ENOTSUP,
+                       "%s: a signal on a word of rank %d's user memory needs load/store access "
+                       "(process_vm calls only copy); use a slot signal or a word of the heap",
+                       o->call, o->world);
+    default: return gi_fail_context("%s", o->call);
+    }
+    return ((uintptr_t)o->word & 7) == 0
+               ? GIN_OK
+               : gi_fail(GIN_EINVAL, "%s: rank %d's signal word is not 8-byte aligned", o->call,
+                         o->world);
+}
+
+static int op_action(struct op *o, const gin_action_t *a)
+{
+    o->action = *a;
+    if (a->kind == GIN_ACTION_NONE)
+        return GIN_OK;
+    if (a->kind > GIN_ACTION_SET_AT)
+        return gi_fail(GIN_EINVAL, "%s: remote action of kind %u", o->call, a->kind);
+    if (a->strong && !(o->g->dc->flags & GIN_I_DC_STRONG))
+        return gi_fail(GIN_ENOTSUP, "%s: strong signals were not asked for (reqs.strong = 0)",
+                       o->call);
+    return a->kind == GIN_ACTION_ADD ? action_slot(o, a) : action_word(o, a);
+}
+
+/* ---- doing ---- */
+
+static int op_move(struct op *o, int put)
+{
+    if (o->bytes == 0)
+        return GIN_OK;
+    if (o->path != GIN_PATH_CMA) {
+        if (put)
+            gin_i_copy(o->remote, o->local, o->bytes);
+        else
+            gin_i_copy(o->local, o->remote, o->bytes);
+        return GIN_OK;
+    }
+    atomic_fetch_add_explicit(&o->comm->n_cma, 1, memory_order_relaxed);
+    int st = put ? gi_cma_write(o->pid, o->remote, o->local, o->bytes)
+                 : gi_cma_read(o->pid, o->local, o->remote, o->bytes);
+    return st == GIN_OK ? st : gi_fail_context("%s: rank %d", o->call, o->world);
+}
+
+static void op_done(struct op *o)
+{
+    if (o->word != NULL)
+        gin_i_raise(o->word, &o->action);
+    if (o->counter != NULL)
+        GIN_ADD_RELEASE(o->counter, 1);
+}
+
+int gin_i_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t dst,
+              gin_at_t src, size_t bytes, const gin_action_t *remote, const gin_op_opt_t *opt)
+{
+    struct op o = {.g = g, .call = "gin_put", .bytes = bytes};
+    int st = gi_op_enter(g, grp, 0, o.call);
+    if (st == GIN_OK)
+        st = op_peer(&o, team, peer);
+    if (st == GIN_OK)
+        st = op_opt(&o, opt);
+    if (st == GIN_OK)
+        st = op_action(&o, remote);
+    if (st == GIN_OK)
+        st = op_local(&o, src);
+    if (st == GIN_OK)
+        st = op_remote(&o, dst, 1);
+    if (st == GIN_OK)
+        st = op_move(&o, 1);
+    if (st == GIN_OK)
+        op_done(&o);
+    return st;
+}
+
+int gin_i_get(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t src,
+              gin_at_t dst, size_t bytes, const gin_op_opt_t *opt)
+{
+    struct op o = {.g = g, .call = "gin_get", .bytes = bytes};
+    int st = gi_op_enter(g, grp, 0, o.call);
+    if (st == GIN_OK)
+        st = op_peer(&o, team, peer);
+    if (st == GIN_OK)
+        st = op_opt(&o, opt);
+    if (st == GIN_OK)
+        st = op_local(&o, dst);
+    if (st == GIN_OK)
+        st = op_remote(&o, src, 0);
+    if (st == GIN_OK)
+        st = op_move(&o, 0);
+    if (st == GIN_OK)
+        op_done(&o);
+    return st;
+}
+
+int gin_i_signal(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,
+                 const gin_action_t *remote, const gin_op_opt_t *opt)
+{
+    struct op o = {.g = g, .call = "gin_signal"};
+    int st = gi_op_enter(g, grp, 0, o.call);
+    if (st == GIN_OK && remote->kind == GIN_ACTION_NONE)
+        st = gi_fail(GIN_EINVAL, "gin_signal: gin_no_action() signals nothing");
+    if (st == GIN_OK)
+        st = op_peer(&o, team, peer);
+    if (st == GIN_OK)
+        st = op_opt(&o, opt);
+    if (st == GIN_OK)
+        st = op_action(&o, remote);
+    if (st == GIN_OK)
+        op_done(&o);
+    return st;
+}
+
+/* ---- completion: every path so far is done when its call returns ---- */
+
+int gin_i_complete(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,
+                   enum gin_i_flush_what what, const gin_wait_opt_t *opt)
+{
+    static const char *const calls[] = {"gin_flush", "gin_fence", "gin_quiet"};
+    struct op o = {.g = g, .call = calls[what]};
+    (void)opt; /* nothing to wait for */
+    int st = gi_op_enter(g, grp, 1, o.call);
+    if (st == GIN_OK && peer != -1)
+        st = op_peer(&o, team, peer);
+    else if (st == GIN_OK && team.size > 0)
+        st = gi_fail(GIN_ERANGE, "%s: peer -1 of a team of %d", o.call, team.size);
+    if (st == GIN_OK)
+        GIN_FENCE_SEQ_CST();
+    return st;
+}
+
+#define REQUEST_MAGIC 0x47494e52u /* "GINR" */
+
+int gin_i_request(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_request_t *req)
+{
+    struct op o = {.g = g, .call = "gin_flush_async"};
+    int st = gi_op_enter(g, grp, 0, o.call);
+    if (st == GIN_OK && req == NULL)
+        st = gi_fail(GIN_EINVAL, "gin_flush_async: req is NULL");
+    if (st == GIN_OK)
+        st = op_peer(&o, team, peer);
+    if (st != GIN_OK)
+        return st;
+    req->opaque[0] = (uint64_t)REQUEST_MAGIC << 32 | (uint32_t)o.world;
+    req->opaque[1] = 0; /* sequence of the peer: none outstanding over load and store */
+    return GIN_OK;
+}
+
+int gin_i_wait_request(const gin_t *g, gin_group_t grp, const gin_request_t *req,
+                       const gin_wait_opt_t *opt)
+{
+    (void)opt;
+    int st = gi_op_enter(g, grp, 0, "gin_wait");
+    if (st != GIN_OK)
+        return st;
+    if (req == NULL || req->opaque[0] >> 32 != REQUEST_MAGIC)
+        return gi_fail(GIN_EINVAL, "gin_wait: not a request of gin_flush_async()");
+    GIN_FENCE_ACQUIRE();
+    return GIN_OK;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Checks that operations on windows share. */
+#ifndef GI_OPS_H
+#define GI_OPS_H
+
+#include "comm.h"
+
+/*
+ * The live window of a place whose `bytes` bytes lie inside it; update: peers shall be allowed to
+ * change it. GIN_ESTATE, GIN_ERANGE or GIN_ENOTSUP with a text that begins with `call`.
+ */
+int gi_op_window(gin_comm_t *comm, const char *call, gin_at_t at, uint64_t bytes, int update,
+                 const struct gin_i_window **win);
+
+#endif
