@@ -40,5 +40,7 @@ GI_ENV(size, SIZE, COUNT, "", 1, 2147483647, "number of ranks, with RANK and ROO
 GI_ENV(root, ROOT, TEXT, "", 0, 0, "address:port at which rank 0 listens, with RANK and SIZE")
 GI_ENV(secret, SECRET, TEXT, "", 0, 0, "job secret that every rank of a ROOT job must show")
 GI_ENV(iface, IFACE, TEXT, "", 0, 0, "network interface for the bootstrap over TCP")
+GI_ENV(test_abi, TEST_ABI, COUNT, "", 0, 4294967295u,
+       "for tests: pretend to be a library with this ABI number in the first exchange")
 GI_ENV(signal_dump, SIGNAL_DUMP, BOOL, "1", 0, 1,
        "SIGUSR1 prints who waits for what, unless the program handles it")

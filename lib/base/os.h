@@ -48,6 +48,9 @@ int gi_os_reserve(size_t bytes, void **addr);       /* PROT_NONE range, well ali
 int gi_os_map_shared(void *addr, int fd, uint64_t off, size_t bytes); /* over a reserved range */
 int gi_os_unreserve(void *addr, size_t bytes);
 int gi_os_protect_none(void *addr, size_t bytes); /* put the reservation back */
+void *gi_os_map_private(
+    size_t bytes); /* zeroed pages that a fork()ed child finds zeroed; or NULL */
+void gi_os_unmap(void *addr, size_t bytes);
 
 /* Descriptors and sockets; all are close-on-exec */
 int gi_os_close(int fd);

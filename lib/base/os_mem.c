@@ -118,3 +118,20 @@ int gi_os_protect_none(void *addr, size_t bytes)
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
     return mmap(addr, bytes, PROT_NONE, flags, -1, 0) == MAP_FAILED ? -errno : 0;
 }
+
+void *gi_os_map_private(size_t bytes)
+{
+    void *p = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    if (madvise(p, bytes, MADV_WIPEONFORK) != 0) {
+        munmap(p, bytes);
+        return NULL;
+    }
+    return p;
+}
+
+void gi_os_unmap(void *addr, size_t bytes)
+{
+    munmap(addr, bytes);
+}
