@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include <ginshmem.h>
@@ -47,7 +48,6 @@ struct gi_card {
 struct gi_control {
     _Alignas(64) uint64_t token[8];               /* transport/shm's proof of mapping */
     _Alignas(64) struct gi_agree_record agree[2]; /* lib/exchange.c, by parity of the call */
-    _Alignas(64) uint32_t departed;               /* 1: finalized; its exit is no death */
     struct {
         _Alignas(64) _Atomic uint32_t set; /* 1: abort_* are valid */
         int32_t rank;                      /* whom it is about */

@@ -188,12 +188,12 @@ static int private_up(struct gi_devcomm *d)
     d->counters = calloc(n * r->counters + 1, sizeof(*d->counters));
     if (d->dc == NULL || d->bases == NULL || d->counters == NULL)
         return gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %zu contexts", n);
-    return gi_barriers_attach(d, d->barriers_off);
+    return gi_barriers_open(d->comm, &d->reqs, d->barriers_off, &d->barriers);
 }
 
 static void private_down(struct gi_devcomm *d)
 {
-    gi_barriers_release(d);
+    gi_barriers_close(d->barriers);
     if (d->dc != NULL) {
         d->dc->magic = 0;
         gi_os_unmap(d->dc, d->dc_bytes);
@@ -287,7 +287,7 @@ static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *de
     int asked = reqs_adopt(given, &r);
     if (st == GIN_OK)
         st = asked;
-    uint64_t barriers = st == GIN_OK ? gi_barrier_bytes(comm, &r) : 0;
+    uint64_t barriers = st == GIN_OK ? gi_barriers_bytes(comm, &r) : 0;
     if (st == GIN_OK) {
         d->comm = comm;
         d->reqs = r;

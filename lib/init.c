@@ -253,7 +253,8 @@ int gin_finalize(gin_comm_t *comm)
     if (st == GIN_OK)
         st = gi_agree_on(comm, GI_AGREE_FINALIZE, 0, 0, 0, GIN_OK);
     if (comm->up && st == GIN_OK)
-        GIN_STORE_RELEASE(&gi_control(comm, comm->shm->lsa_rank)->departed, 1);
+        atomic_store_explicit(&gi_control(comm, comm->shm->lsa_rank)->departed, 1,
+                              memory_order_release);
     live_remove(comm);
     gi_devcomms_close(comm);
     if (comm->up)
