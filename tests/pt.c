@@ -19,6 +19,8 @@ static bool skipped;
 static char steps[STEPS][STEP_BYTES];
 static unsigned n_steps;
 static _Thread_local char *my_step;
+static _Thread_local char my_name[32];
+static void (*on_failure)(void);
 
 void pt_register(struct pt_test *test)
 {
@@ -75,8 +77,21 @@ void pt_fail(const char *file, int line, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    fprintf(stderr, "%s:%d: %s: %s%s\n", file, line, running, text,
+    fprintf(stderr, "%s:%d: %s: %s%s%s\n", file, line, running, my_name, text,
             n == MAX_SHOWN ? " (further failures are only counted)" : "");
+    if (on_failure != NULL)
+        on_failure();
+}
+
+void pt_name_run(const char *name, void (*hook)(void))
+{
+    running = name;
+    on_failure = hook;
+}
+
+void pt_name_thread(const char *name)
+{
+    snprintf(my_name, sizeof(my_name), "%s: ", name);
 }
 
 unsigned pt_failures(void)
@@ -188,7 +203,8 @@ static bool chosen(const char *name, int argc, char **argv)
     return argc < 2;
 }
 
-int main(int argc, char **argv)
+/* Weak: a harness on top of this one has its own. */
+__attribute__((weak)) int main(int argc, char **argv)
 {
     unsigned n_run = 0, n_skipped = 0;
     const char *seconds = getenv("PT_TIMEOUT");

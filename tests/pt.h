@@ -71,6 +71,10 @@ static inline uint64_t pt_below(uint64_t *state, uint64_t below)
 
 unsigned pt_failures(void); /* of the running program so far */
 
+/* For harnesses on top: name what runs and hear of failures; name this thread in its failures. */
+void pt_name_run(const char *name, void (*on_failure)(void));
+void pt_name_thread(const char *name);
+
 bool pt_expect(const char *file, int line, bool ok, const char *what);
 bool pt_eq_int(const char *file, int line, int64_t a, int64_t b, const char *at, const char *bt);
 bool pt_eq_u64(const char *file, int line, uint64_t a, uint64_t b, const char *at, const char *bt);
