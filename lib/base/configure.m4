@@ -2,7 +2,7 @@
 # What all probes share: the tri-state --with-x switch, the compiler's switches, the summary.
 
 # GI_WITH(name, what): --with-name[=yes|no|auto|DIR]. Sets gi_with_NAME to yes, no or auto and
-# gi_NAME_dir to DIR or "". DIR means yes, and its pkgconfig folders are searched first.
+# gi_NAME_dir to DIR or "". DIR means yes, and only what lies below DIR counts.
 AC_DEFUN([GI_WITH], [
 AC_ARG_WITH([$1],
     [AS_HELP_STRING([--with-$1@<:@=yes|no|auto|DIR@:>@], [$2 @<:@auto@:>@])],
@@ -40,6 +40,11 @@ PKG_CHECK_MODULES([$2], [$3],
      gi_pkg_$1_text="version `$PKG_CONFIG --modversion "$3" 2>/dev/null | head -n 1`"],
     [gi_pkg_$1=no
      gi_pkg_$1_text="pkg-config does not find $3"])
+AS_IF([test "$gi_pkg_$1" = yes && test -n "$gi_$1_dir"],
+    [AS_CASE([`$PKG_CONFIG --variable=pcfiledir "$3"`],
+        [$gi_$1_dir/*], [],
+        [gi_pkg_$1=no $2_CFLAGS= $2_LIBS=
+         gi_pkg_$1_text="no $1.pc below $gi_$1_dir"])])
 PKG_CONFIG_PATH=$gi_pkg_path
 ])
 

@@ -9,13 +9,16 @@ gi_found=no gi_text="switched off"
 AS_IF([test "$gi_with_pmix" != no], [
     GI_PKG([pmix], [PMIX], [pmix >= 3])
     gi_found=$gi_pkg_pmix gi_text=$gi_pkg_pmix_text
-    AS_IF([test $gi_found = no && test -n "$gi_pmix_dir"], [PMIX_CFLAGS="-I$gi_pmix_dir/include"])
+    AS_IF([test $gi_found = no && test -r "$gi_pmix_dir/include/pmix.h"],
+        [PMIX_CFLAGS="-I$gi_pmix_dir/include"])
     gi_cppflags=$CPPFLAGS
     CPPFLAGS="$CPPFLAGS $PMIX_CFLAGS"
     AC_CHECK_HEADER([pmix.h],
         [AS_IF([test $gi_found = no], [gi_found=yes gi_text="header found"])
          gi_text="$gi_text, library opened at run time"],
         [gi_found=no gi_text="no usable pmix.h"])
+    AS_IF([test -n "$gi_pmix_dir" && test "$gi_pkg_pmix" = no && test -z "$PMIX_CFLAGS"],
+        [gi_found=no gi_text="no pmix.pc and no include/pmix.h in $gi_pmix_dir"])
     CPPFLAGS=$gi_cppflags
 ])
 AC_SUBST([PMIX_CFLAGS])
@@ -33,6 +36,8 @@ AS_IF([test "$gi_with_pmi2" != no], [
     AC_CHECK_HEADER([slurm/pmi2.h],
         [gi_found=yes gi_text="slurm/pmi2.h, library opened at run time"],
         [gi_found=no gi_text="no slurm/pmi2.h"])
+    AS_IF([test -n "$gi_pmi2_dir" && ! test -r "$gi_pmi2_dir/include/slurm/pmi2.h"],
+        [gi_found=no gi_text="no include/slurm/pmi2.h in $gi_pmi2_dir"])
     CPPFLAGS=$gi_cppflags
 ])
 AC_SUBST([PMI2_CFLAGS])
