@@ -28,10 +28,21 @@ static uint64_t round_up(uint64_t bytes)
     return (bytes + GI_ALLOC_GRANULE - 1) & ~(uint64_t)(GI_ALLOC_GRANULE - 1);
 }
 
-/* First offset at or after off that is aligned. */
+static uint64_t size_for(const struct gi_alloc *a, uint64_t bytes)
+{
+    return round_up(bytes + 2 * a->red);
+}
+
+/* First start at or after off whose block, behind the red zone, is aligned. */
 static uint64_t aligned(const struct gi_alloc *a, uint64_t off, uint64_t align)
 {
-    return ((off + a->bias + align - 1) & ~(align - 1)) - a->bias;
+    return ((off + a->bias + a->red + align - 1) & ~(align - 1)) - a->bias - a->red;
+}
+
+/* The live block that the caller knows as `off`; 0: none. */
+static uint32_t live_block(const struct gi_alloc *a, uint64_t off)
+{
+    return off < a->red ? 0 : gi_alloc_live_at(a, off - a->red);
 }
 
 static unsigned node_class(const struct gi_alloc_node *n)
@@ -148,13 +159,14 @@ static void join(struct gi_alloc *a, uint32_t n, uint32_t u)
     gi_alloc_node_put(a, u);
 }
 
-int gi_alloc_init(struct gi_alloc *a, uint64_t bias)
+int gi_alloc_init(struct gi_alloc *a, uint64_t bias, uint64_t red)
 {
     memset(a, 0, sizeof(*a));
-    if (bias % GI_ALLOC_GRANULE)
-        return gi_fail(GIN_EINVAL, "bias %llu of a heap is no multiple of %u",
-                       (unsigned long long)bias, GI_ALLOC_GRANULE);
+    if (bias % GI_ALLOC_GRANULE || red % GI_ALLOC_GRANULE || red > GI_ALLOC_MAX_ALIGN)
+        return gi_fail(GIN_EINVAL, "bias %llu, red zone %llu of a heap: no multiples of %u",
+                       (unsigned long long)bias, (unsigned long long)red, GI_ALLOC_GRANULE);
     a->bias = bias;
+    a->red = red;
     return GIN_OK;
 }
 
@@ -237,7 +249,7 @@ int gi_alloc_take(struct gi_alloc *a, uint64_t bytes, uint64_t align, uint64_t *
         return st;
     if (align < GI_ALLOC_GRANULE)
         align = GI_ALLOC_GRANULE;
-    size = round_up(bytes);
+    size = size_for(a, bytes);
     n = choose(a, size, align);
     if (!n)
         return GIN_EAGAIN;
@@ -264,7 +276,7 @@ int gi_alloc_take(struct gi_alloc *a, uint64_t bytes, uint64_t align, uint64_t *
     a->used += size;
     a->blocks++;
     gi_alloc_live_add(a, n);
-    *off = start;
+    *off = start + a->red;
     return GIN_OK;
 }
 
@@ -272,7 +284,7 @@ uint64_t gi_alloc_chunk_for(const struct gi_alloc *a, uint64_t bytes, uint64_t a
 {
     if (align < GI_ALLOC_GRANULE)
         align = GI_ALLOC_GRANULE;
-    return aligned(a, a->size, align) - a->size + round_up(bytes);
+    return aligned(a, a->size, align) - a->size + size_for(a, bytes);
 }
 
 /* Why off is not the start of a live block; records the text. */
@@ -292,7 +304,7 @@ static int not_live(const struct gi_alloc *a, uint64_t off)
 
 int gi_alloc_give(struct gi_alloc *a, uint64_t off, uint64_t *bytes)
 {
-    uint32_t n = gi_alloc_live_at(a, off), place = 0, side;
+    uint32_t n = live_block(a, off), place = 0, side;
     struct gi_alloc_node *b;
 
     if (!n)
@@ -329,7 +341,7 @@ int gi_alloc_give(struct gi_alloc *a, uint64_t off, uint64_t *bytes)
 
 int gi_alloc_size_of(const struct gi_alloc *a, uint64_t off, uint64_t *bytes, uint64_t *align)
 {
-    uint32_t n = gi_alloc_live_at(a, off);
+    uint32_t n = live_block(a, off);
 
     if (!n)
         return not_live(a, off);
@@ -342,7 +354,7 @@ int gi_alloc_size_of(const struct gi_alloc *a, uint64_t off, uint64_t *bytes, ui
 
 static int can_resize(const struct gi_alloc *a, uint64_t off, uint64_t bytes)
 {
-    uint32_t n = gi_alloc_live_at(a, off), next;
+    uint32_t n = live_block(a, off), next;
     uint64_t room;
 
     if (!n)
@@ -351,7 +363,7 @@ static int can_resize(const struct gi_alloc *a, uint64_t off, uint64_t bytes)
         return bad_request(bytes, 1);
     next = a->nodes[n].next;
     room = a->nodes[n].size + (next && !a->nodes[next].live ? a->nodes[next].size : 0);
-    if (bytes > GI_ALLOC_MAX_BYTES || round_up(bytes) > room)
+    if (bytes > GI_ALLOC_MAX_BYTES || size_for(a, bytes) > room)
         return GIN_EAGAIN;
     return GIN_OK;
 }
@@ -372,9 +384,9 @@ int gi_alloc_resize(struct gi_alloc *a, uint64_t off, uint64_t bytes)
 
     if (st != GIN_OK)
         return st;
-    n = gi_alloc_live_at(a, off);
+    n = live_block(a, off);
     b = &a->nodes[n];
-    size = round_up(bytes);
+    size = size_for(a, bytes);
     next = b->next;
     a->used += size - b->size;
     if (size != b->size) {
@@ -383,7 +395,7 @@ int gi_alloc_resize(struct gi_alloc *a, uint64_t off, uint64_t bytes)
             join(a, n, next);
         }
         if (b->size != size)
-            list_add(a, cut(a, n, off + size), 0);
+            list_add(a, cut(a, n, b->off + size), 0);
     }
     b->asked = bytes;
     a->fingerprint = mix(a->fingerprint, RESIZE, off, bytes);

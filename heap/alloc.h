@@ -40,6 +40,7 @@ struct gi_alloc_chunk {
 
 struct gi_alloc {
     uint64_t bias;        /* alignment holds for offset + bias */
+    uint64_t red;         /* bytes on either side of every block that belong to nobody */
     uint64_t fingerprint; /* of the history, undone calls left out */
     uint64_t size;        /* bytes of all chunks */
     uint64_t used;        /* bytes of live blocks */
@@ -69,10 +70,12 @@ struct gi_alloc_stats {
 };
 
 /*
- * An empty allocator without chunks. bias (a multiple of the granule) is added to offsets before
- * they are aligned: where offset 0 lies behind an address of the greatest alignment.
+ * An empty allocator without chunks. bias is added to offsets before they are aligned: where offset
+ * 0 lies behind an address of the greatest alignment. red bytes in front of and behind every block
+ * stay unused; sizes and offsets in the calls below do not count them, `used` and the space do.
+ * Both are multiples of the granule.
  */
-int gi_alloc_init(struct gi_alloc *a, uint64_t bias);
+int gi_alloc_init(struct gi_alloc *a, uint64_t bias, uint64_t red);
 void gi_alloc_fini(struct gi_alloc *a);
 
 /* Append [size, size + bytes); bytes is a multiple of the granule. */

@@ -36,11 +36,12 @@ static int check_block(const struct gi_alloc *a, const struct gi_alloc_chunk *c,
     REQUIRE(bit_set(c, (b->off - c->start) >> GI_ALLOC_SHIFT, 0) == b->live, "at %llu",
             (ull)b->off);
     if (b->live) {
-        uint64_t align = (uint64_t)1 << b->align_log2;
+        uint64_t align = (uint64_t)1 << b->align_log2, most = b->size - 2 * a->red;
 
-        REQUIRE(b->asked > 0 && b->asked <= b->size && b->size - b->asked < GI_ALLOC_GRANULE,
+        REQUIRE(b->size > 2 * a->red && b->asked > 0 && b->asked <= most &&
+                    most - b->asked < GI_ALLOC_GRANULE,
                 "asked %llu of %llu", (ull)b->asked, (ull)b->size);
-        REQUIRE((b->off + a->bias) % align == 0, "offset %llu alignment %llu", (ull)b->off,
+        REQUIRE((b->off + a->bias + a->red) % align == 0, "offset %llu alignment %llu", (ull)b->off,
                 (ull)align);
         REQUIRE(gi_alloc_live_at(a, b->off) == n, "table at %llu", (ull)b->off);
     } else {
@@ -179,5 +180,5 @@ static bool same_lists(const struct gi_alloc *a, const struct gi_alloc *b)
 bool gi_alloc_equal(const struct gi_alloc *a, const struct gi_alloc *b)
 {
     return a->fingerprint == b->fingerprint && a->size == b->size && a->bias == b->bias &&
-           a->n_chunks == b->n_chunks && same_blocks(a, b) && same_lists(a, b);
+           a->red == b->red && a->n_chunks == b->n_chunks && same_blocks(a, b) && same_lists(a, b);
 }

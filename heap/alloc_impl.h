@@ -11,7 +11,7 @@ _Static_assert(1u << GI_ALLOC_SHIFT == GI_ALLOC_GRANULE, "shift and granule");
 
 /* One block, live or free; a cache line. */
 struct gi_alloc_node {
-    uint64_t off, size;
+    uint64_t off, size;     /* red zones included */
     uint64_t asked;         /* live: bytes asked for; free: 0 */
     uint64_t before, after; /* live: fingerprint around the take */
     uint32_t prev, next;    /* neighbours within the chunk */
@@ -48,7 +48,7 @@ void gi_alloc_node_put(struct gi_alloc *a, uint32_t n);
 /* Live blocks by offset, in the table and in the chunk's bits */
 void gi_alloc_live_add(struct gi_alloc *a, uint32_t n);
 void gi_alloc_live_del(struct gi_alloc *a, uint32_t n);
-uint32_t gi_alloc_live_at(const struct gi_alloc *a, uint64_t off); /* 0: no block starts there */
+uint32_t gi_alloc_live_at(const struct gi_alloc *a, uint64_t start); /* node.off; 0: none */
 
 struct gi_alloc_chunk *gi_alloc_chunk_of(const struct gi_alloc *a, uint64_t off); /* or NULL */
 int gi_alloc_chunk_open(struct gi_alloc *a, uint64_t bytes); /* room in the tables, not yet part */

@@ -156,9 +156,9 @@ void gi_alloc_live_del(struct gi_alloc *a, uint32_t n)
             break;
 }
 
-uint32_t gi_alloc_live_at(const struct gi_alloc *a, uint64_t off)
+uint32_t gi_alloc_live_at(const struct gi_alloc *a, uint64_t start)
 {
-    uint32_t i = a->slot_bits ? slot_of(a, off) : UINT32_MAX;
+    uint32_t i = a->slot_bits ? slot_of(a, start) : UINT32_MAX;
 
     return i == UINT32_MAX ? 0 : a->slots[i].node;
 }
@@ -250,6 +250,13 @@ static uint64_t bit_near(const struct gi_alloc_chunk *c, uint64_t i, int dir)
     return UINT64_MAX;
 }
 
+/* The live block whose bit is i. */
+static const struct gi_alloc_node *node_at(const struct gi_alloc *a, const struct gi_alloc_chunk *c,
+                                           uint64_t i)
+{
+    return &a->nodes[gi_alloc_live_at(a, c->start + (i << GI_ALLOC_SHIFT))];
+}
+
 bool gi_alloc_find(const struct gi_alloc *a, uint64_t off, uint64_t *start, uint64_t *bytes)
 {
     const struct gi_alloc_chunk *c = gi_alloc_chunk_of(a, off);
@@ -258,27 +265,26 @@ bool gi_alloc_find(const struct gi_alloc *a, uint64_t off, uint64_t *start, uint
 
     if (!c || (i = bit_near(c, (off - c->start) >> GI_ALLOC_SHIFT, -1)) == UINT64_MAX)
         return false;
-    n = &a->nodes[gi_alloc_live_at(a, c->start + (i << GI_ALLOC_SHIFT))];
-    if (off - n->off >= n->asked)
+    n = node_at(a, c, i);
+    if (off - n->off - a->red >= n->asked) /* in front of it the difference is huge */
         return false;
-    *start = n->off;
+    *start = n->off + a->red;
     *bytes = n->asked;
     return true;
 }
 
 bool gi_alloc_next(const struct gi_alloc *a, uint64_t off, uint64_t *start, uint64_t *bytes)
 {
-    const struct gi_alloc_chunk *c = gi_alloc_chunk_of(a, off);
+    uint64_t from = off < a->red ? 0 : off - a->red;
+    const struct gi_alloc_chunk *c = gi_alloc_chunk_of(a, from);
 
-    for (; c && c < a->chunks + a->n_chunks; off = c->start + c->bytes, c++) {
-        uint64_t from = (off - c->start + GI_ALLOC_GRANULE - 1) >> GI_ALLOC_SHIFT;
-        uint64_t i = bit_near(c, from, 1);
+    for (; c && c < a->chunks + a->n_chunks; from = c->start + c->bytes, c++) {
+        uint64_t i = bit_near(c, (from - c->start + GI_ALLOC_GRANULE - 1) >> GI_ALLOC_SHIFT, 1);
 
         if (i != UINT64_MAX) {
-            const struct gi_alloc_node *n =
-                &a->nodes[gi_alloc_live_at(a, c->start + (i << GI_ALLOC_SHIFT))];
+            const struct gi_alloc_node *n = node_at(a, c, i);
 
-            *start = n->off;
+            *start = n->off + a->red;
             *bytes = n->asked;
             return true;
         }

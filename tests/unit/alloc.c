@@ -10,7 +10,7 @@
 
 static bool make(struct gi_alloc *a, uint64_t bias, uint64_t bytes)
 {
-    return EXPECT_EQ_INT(gi_alloc_init(a, bias), GIN_OK) &&
+    return EXPECT_EQ_INT(gi_alloc_init(a, bias, 0), GIN_OK) &&
            EXPECT_EQ_INT(gi_alloc_add_chunk(a, bytes), GIN_OK);
 }
 
@@ -56,7 +56,7 @@ TEST(bad_offsets_are_told_apart)
     struct gi_alloc a;
     uint64_t x = 0, y, bytes = 0;
 
-    EXPECT_EQ_INT(gi_alloc_init(&a, 0), GIN_OK);
+    EXPECT_EQ_INT(gi_alloc_init(&a, 0, 0), GIN_OK);
     EXPECT_EQ_INT(gi_alloc_give(&a, 0, NULL), GIN_EINVAL);
     EXPECT_EQ_INT(gi_alloc_take(&a, 1, 1, &x), GIN_EAGAIN);
     EXPECT_EQ_INT(gi_alloc_add_chunk(&a, MiB), GIN_OK);
@@ -94,7 +94,8 @@ TEST(bad_offsets_are_told_apart)
     EXPECT_EQ_INT(gi_alloc_add_chunk(&a, 100), GIN_EINVAL);
     EXPECT_EQ_INT(gi_alloc_add_chunk(&a, GI_ALLOC_MAX_BYTES), GIN_EINVAL);
     finish(&a);
-    EXPECT_EQ_INT(gi_alloc_init(&a, 8), GIN_EINVAL);
+    EXPECT_EQ_INT(gi_alloc_init(&a, 8, 0), GIN_EINVAL);
+    EXPECT_EQ_INT(gi_alloc_init(&a, 0, 8), GIN_EINVAL);
 }
 
 TEST(alignment_with_bias)
@@ -317,14 +318,14 @@ TEST(undo_leaves_no_trace)
 }
 
 /* Against plain arithmetic over the list of live blocks. */
-TEST(find_agrees_with_brute_force)
+static void find_agrees(uint64_t red)
 {
     static struct world w;
     uint64_t rng = pt_seed();
 
     w.n = 0;
-    if (!make(&w.a, 0, 512 * KiB))
-        return;
+    EXPECT_EQ_INT(gi_alloc_init(&w.a, 0, red), GIN_OK);
+    EXPECT_EQ_INT(gi_alloc_add_chunk(&w.a, 512 * KiB), GIN_OK);
     EXPECT_EQ_INT(gi_alloc_add_chunk(&w.a, 64 * 3), GIN_OK);
     EXPECT_EQ_INT(gi_alloc_add_chunk(&w.a, 256 * KiB), GIN_OK);
     for (int i = 0; i < 20000; i++) {
@@ -351,6 +352,41 @@ TEST(find_agrees_with_brute_force)
         EXPECT_EQ_INT(gi_alloc_give(&w.a, w.live[--w.n].off, NULL), GIN_OK);
     EXPECT_EQ_U64(w.a.used, 0);
     finish(&w.a);
+}
+
+TEST(find_agrees_with_brute_force)
+{
+    find_agrees(0);
+    find_agrees(64);
+    find_agrees(192);
+}
+
+/* Red zones are paid for, kept apart and not counted in offsets and sizes. */
+TEST(red_zones)
+{
+    struct gi_alloc a;
+    uint64_t x = 0, y = 0, z = 0, bytes = 0;
+
+    EXPECT_EQ_INT(gi_alloc_init(&a, 4096, 64), GIN_OK);
+    EXPECT_EQ_INT(gi_alloc_add_chunk(&a, MiB), GIN_OK);
+    EXPECT_EQ_INT(gi_alloc_take(&a, 10, 1, &x), GIN_OK);
+    EXPECT_EQ_U64(x, 64);
+    EXPECT_EQ_INT(gi_alloc_take(&a, 64, 4096, &y), GIN_OK);
+    EXPECT_EQ_U64(y, 4096);
+    EXPECT_EQ_U64(a.used, 2 * 192);
+    EXPECT_EQ_INT(gi_alloc_give(&a, x - 64, NULL), GIN_EINVAL);
+    EXPECT_HAS(gin_last_error(), "no heap block");
+    EXPECT_EQ_INT(gi_alloc_give(&a, x + 8, NULL), GIN_EINVAL);
+    EXPECT_HAS(gin_last_error(), "8 bytes inside a heap block of 10 bytes");
+    EXPECT_EQ_INT(resize(&a, x, 3000), GIN_OK);
+    EXPECT_EQ_INT(resize(&a, x, 4096 - 64 - 128), GIN_OK); /* up to y's red zone */
+    EXPECT_EQ_INT(resize(&a, x, 4096 - 64 - 127), GIN_EAGAIN);
+    EXPECT_EQ_INT(gi_alloc_size_of(&a, x, &bytes, NULL), GIN_OK);
+    EXPECT_EQ_U64(bytes, 4096 - 64 - 128);
+    EXPECT_EQ_U64(gi_alloc_chunk_for(&a, MiB, 4096), 4096 - 64 + MiB + 128);
+    EXPECT_EQ_INT(gi_alloc_take(&a, MiB - 4096 - 256, 1, &z), GIN_OK); /* all the rest */
+    EXPECT_EQ_U64(a.used, MiB);
+    finish(&a);
 }
 
 /* A failure of the metadata changes nothing, whichever call it hits. */

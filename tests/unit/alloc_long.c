@@ -229,7 +229,8 @@ int main(int argc, char **argv)
     fflush(stdout);
     alarm(n > 1000000 ? 3600 : 300);
     for (int r = 0; r < RANKS; r++)
-        MUST(gi_alloc_init(&rank[r], 0) == GIN_OK && gi_alloc_add_chunk(&rank[r], CHUNK) == GIN_OK);
+        MUST(gi_alloc_init(&rank[r], 0, 0) == GIN_OK &&
+             gi_alloc_add_chunk(&rank[r], CHUNK) == GIN_OK);
     for (operation = 0; operation < n; operation++) {
         uint64_t r = next();
 
