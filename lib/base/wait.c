@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/line.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "base/wait.h"
@@ -34,7 +35,7 @@
 struct gi_wait_slot {
     uint64_t seq;
     const char *what;
-    uint64_t began, detail[3];
+    uint64_t began, detail[GI_WAIT_DETAILS];
     int64_t rank;
 };
 
@@ -60,7 +61,7 @@ static void put_slot(struct gi_wait_slot *s, const struct gi_wait *w)
     __atomic_store_n(&s->what, w != NULL ? w->what : NULL, __ATOMIC_RELAXED);
     if (w != NULL) {
         __atomic_store_n(&s->began, w->began, __ATOMIC_RELAXED);
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < GI_WAIT_DETAILS; i++)
             __atomic_store_n(&s->detail[i], w->detail[i], __ATOMIC_RELAXED);
         __atomic_store_n(&s->rank, w->rank, __ATOMIC_RELAXED);
     }
@@ -74,7 +75,7 @@ static bool get_slot(struct gi_wait_slot *s, struct gi_wait_slot *copy)
         uint64_t seq = __atomic_load_n(&s->seq, __ATOMIC_ACQUIRE);
         copy->what = __atomic_load_n(&s->what, __ATOMIC_RELAXED);
         copy->began = __atomic_load_n(&s->began, __ATOMIC_RELAXED);
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < GI_WAIT_DETAILS; k++)
             copy->detail[k] = __atomic_load_n(&s->detail[k], __ATOMIC_RELAXED);
         copy->rank = __atomic_load_n(&s->rank, __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -159,15 +160,38 @@ void gi_wait_begin(struct gi_wait *w, uint32_t spin, uint64_t deadline, gi_wait_
     w->progress = NULL;
     w->arg = arg;
     w->what = what;
-    w->detail[0] = w->detail[1] = w->detail[2] = 0;
+    memset(w->detail, 0, sizeof(w->detail));
     w->slot = NULL;
+}
+
+/* What is waited for, with its numbers. */
+static void add_what(struct gi_line *l, const char *what, const uint64_t *detail)
+{
+    int used = 0, last = GI_WAIT_DETAILS;
+    for (; *what != 0; what++) {
+        char c[2] = {*what, 0};
+        if (*what == '#' && used < GI_WAIT_DETAILS)
+            gi_line_number(l, detail[used++]);
+        else
+            gi_line_text(l, c);
+    }
+    while (last > 0 && detail[last - 1] == 0)
+        last--;
+    if (used != 0 || last == 0)
+        return;
+    for (int i = 0; i < last; i++) {
+        gi_line_text(l, i == 0 ? " (" : ", ");
+        gi_line_number(l, detail[i]);
+    }
+    gi_line_text(l, ")");
 }
 
 static void warn_long(struct gi_wait *w, uint64_t now)
 {
-    gi_warn("wait", "%.1f s for %s (%llu, %llu, %llu) and still waiting",
-            (double)(now - w->began) / 1e9, w->what, (unsigned long long)w->detail[0],
-            (unsigned long long)w->detail[1], (unsigned long long)w->detail[2]);
+    struct gi_line l = {.n = 0};
+    add_what(&l, w->what, w->detail);
+    gi_warn("wait", "%.1f s for %.*s and still waiting", (double)(now - w->began) / 1e9, (int)l.n,
+            l.text);
     w->next_warn = now + (now - w->began); /* at every doubling */
 }
 
@@ -243,56 +267,22 @@ void gi_wait_end(struct gi_wait *w)
     w->slot = NULL;
 }
 
-/* A line built without the C library's printf, which a signal handler may not call. */
-struct line {
-    char text[256];
-    size_t n;
-};
-
-static void add_text(struct line *l, const char *text)
-{
-    while (*text != 0 && l->n < sizeof(l->text) - 1)
-        l->text[l->n++] = *text++;
-}
-
-static void add_number(struct line *l, uint64_t v)
-{
-    char digits[21];
-    size_t i = sizeof(digits) - 1;
-    digits[i] = 0;
-    do {
-        digits[--i] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v != 0);
-    add_text(l, digits + i);
-}
-
 static void dump_slot(int fd, const struct gi_wait_slot *s, uint64_t now)
 {
-    struct line l = {.n = 0};
-    int last = 3;
-    add_text(&l, "ginshmem");
+    struct gi_line l = {.n = 0};
+    gi_line_text(&l, "ginshmem");
     if (s->rank >= 0) {
-        add_text(&l, "[");
-        add_number(&l, (uint64_t)s->rank);
-        add_text(&l, "]");
+        gi_line_text(&l, "[");
+        gi_line_number(&l, (uint64_t)s->rank);
+        gi_line_text(&l, "]");
     }
-    add_text(&l, " waits ");
-    add_number(&l, (now - s->began) / 1000000000u);
-    add_text(&l, ".");
-    add_number(&l, (now - s->began) / 100000000u % 10);
-    add_text(&l, " s for ");
-    add_text(&l, s->what);
-    while (last > 0 && s->detail[last - 1] == 0)
-        last--;
-    for (int i = 0; i < last; i++) {
-        add_text(&l, i == 0 ? " (" : ", ");
-        add_number(&l, s->detail[i]);
-    }
-    add_text(&l, last > 0 ? ")\n" : "\n");
-    l.text[l.n - 1] = '\n'; /* also where the text was cut */
-    if (write(fd, l.text, l.n) < 0)
-        return; /* nobody reads it */
+    gi_line_text(&l, " waits ");
+    gi_line_number(&l, (now - s->began) / 1000000000u);
+    gi_line_text(&l, ".");
+    gi_line_number(&l, (now - s->began) / 100000000u % 10);
+    gi_line_text(&l, " s for ");
+    add_what(&l, s->what, s->detail);
+    gi_line_write(&l, fd);
 }
 
 void gi_wait_dump(int fd)

@@ -25,6 +25,8 @@ typedef int (*gi_wait_check_fn)(void *arg);
 /* Drives progress of a transport; called in every step. May be NULL. */
 typedef void (*gi_wait_progress_fn)(void *arg);
 
+#define GI_WAIT_DETAILS 4
+
 struct gi_wait {
     uint64_t deadline; /* ns, GI_NEVER: none */
     uint64_t began;    /* 0 until the clock is read for the first time */
@@ -36,9 +38,11 @@ struct gi_wait {
     gi_wait_check_fn check;
     gi_wait_progress_fn progress; /* set after begin, called with arg in every step */
     void *arg;
-    const char *what;   /* static, or living as long as the wait; printed */
-    uint64_t detail[3]; /* set after begin; numbers printed behind what, up to the last not 0 */
-    struct gi_wait_slot *slot; /* where the dump finds it, once it waits in earnest */
+    /* Static, or living as long as the wait. Each '#' is printed as the next number of detail;
+     * without any, the numbers up to the last not 0 stand behind it. */
+    const char *what;
+    uint64_t detail[GI_WAIT_DETAILS]; /* set after begin, may change between steps */
+    struct gi_wait_slot *slot;        /* where the dump finds it, once it waits in earnest */
 };
 
 void gi_wait_begin(struct gi_wait *w, uint32_t spin, uint64_t deadline, gi_wait_check_fn check,

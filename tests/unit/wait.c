@@ -92,7 +92,8 @@ static void *wait_until_stopped(void *arg)
     outer.detail[0] = 3;
     outer.detail[1] = 12;
     gi_wait_step(&outer);
-    gi_wait_begin(&inner, 0, GI_NEVER, NULL, NULL, "inner");
+    gi_wait_begin(&inner, 0, GI_NEVER, NULL, NULL, "inner # of #");
+    inner.detail[1] = 7;
     while (!__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE)) {
         gi_wait_step(&inner);
         __atomic_store_n(&t->up, 1, __ATOMIC_RELEASE);
@@ -127,7 +128,7 @@ TEST(dump_shows_waits_in_progress)
         dump(text, sizeof(text));
         EXPECT_HAS(text, "ginshmem[5] waits 0.");
         EXPECT_HAS(text, " s for signal of context (3, 12)\n");
-        EXPECT_HAS(text, " s for inner\n");
+        EXPECT_HAS(text, " s for inner 0 of 7\n");
         __atomic_store_n(&t.stop, 1, __ATOMIC_RELEASE);
         pthread_join(thread, NULL);
         dump(text, sizeof(text));
