@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ginperf(1): what the parts share. A measurement is a function that every rank calls at once; it
+ * returns nanoseconds per operation on the leading rank of a pair and anything elsewhere. The
+ * driver runs all measurements once per round, so that slow spells of the machine hit all alike,
+ * and reports medians over the rounds.
+ */
+#ifndef GI_TOOLS_GINPERF_H
+#define GI_TOOLS_GINPERF_H
+
+#include <ginshmem.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+enum perf_unit {
+    PERF_NS,   /* nanoseconds per operation */
+    PERF_MBPS, /* 10^6 bytes per second */
+    PERF_MOPS  /* 10^6 operations per second */
+};
+
+/* A rank's side of the run. */
+struct perf {
+    gin_comm_t *comm;
+    gin_devcomm_t dev;
+    gin_t g;
+    gin_team_t world;
+    int rank, size;
+    int peer;  /* partner, -1: none (odd rank out) */
+    bool lead; /* the one of the pair that measures */
+    bool all;  /* every rank is a leader and acts on its right neighbour */
+    size_t max_bytes;
+    gin_window_t win;
+    char *heap;        /* 2 * max_bytes and a page of flags, symmetric */
+    uint64_t heap_off; /* of it in win */
+    char *src;         /* max_bytes of private memory */
+    uint64_t *flag;    /* mine, in the page of flags */
+    uint64_t *peer_flag;
+    char *peer_heap; /* the partner's memory, NULL where it is not mapped */
+};
+
+struct perf_op {
+    const char *name;
+    const char *what; /* for --list */
+    enum perf_unit unit;
+    bool sized; /* runs once per size */
+    bool raw;   /* a bare limit, run with --raw */
+    double (*run)(struct perf *p, size_t bytes, long iters);
+    long iters; /* at 8 bytes */
+};
+
+/* NULL-terminated by name. ginperf_ops.c, ginperf_raw.c */
+extern const struct perf_op perf_ops[];
+extern const struct perf_op perf_raw[];
+
+double perf_now_ns(void);
+/* All ranks together, so that a measurement starts at once. */
+void perf_sync(struct perf *p);
+/* Number of repetitions for a size, so that a measurement takes some 10 ms. */
+long perf_iters(long at8, size_t bytes);
+
+/* One line of the result. */
+struct perf_row {
+    const struct perf_op *op;
+    size_t bytes;
+    int n;
+    double *v; /* n values, in the op's unit */
+    double median, low, high;
+};
+void perf_row_finish(struct perf_row *row);
+/* format: "table", "csv", "json"; ginperf_report.c. Returns 0, or 1 when the format cannot be had.
+ */
+int perf_report(FILE *f, const char *format, const struct perf_row *rows, size_t n, int ranks,
+                int rounds);
+
+#endif
