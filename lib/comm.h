@@ -83,9 +83,11 @@ struct gin_comm {
 
     /* memory.c: up with the first call that needs it */
     bool up;
+    struct gi_shm_rank *shm_ranks;
     struct gi_shm *shm;
     struct gi_segment *segment;
     struct gi_heap *heap; /* host heap */
+    uint64_t internal;    /* bytes of it that device communicators hold */
     char *slots;          /* shm->base */
     uint64_t stride;
 
