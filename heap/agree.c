@@ -10,6 +10,7 @@
 #include "heap/agree.h"
 
 typedef unsigned long long ull;
+typedef uint64_t __attribute__((may_alias)) word;
 
 static const struct {
     const char *call, *size, *align, *offset, *extra;
@@ -61,7 +62,7 @@ static int judge_arguments(const struct gi_agree_record *all, int size)
     return GIN_OK;
 }
 
-static int judge(const struct gi_agree_record *all, int rank, int size)
+static int judge(const struct gi_agree_record *mine, const struct gi_agree_record *all, int size)
 {
     int st = judge_arguments(all, size);
 
@@ -70,7 +71,7 @@ static int judge(const struct gi_agree_record *all, int rank, int size)
     for (int r = 0; r < size; r++) {
         if (all[r].status == GIN_OK)
             continue;
-        if (r == rank) /* its reason is recorded already */
+        if (memcmp(&all[r], mine, sizeof(*mine)) == 0) /* mine: its reason is recorded already */
             return all[r].status;
         return gi_fail(all[r].status, "%s (collective call %llu) failed on rank %d: %s: %s",
                        call_of(all), (ull)all->seq, r, gin_status_name(all[r].status),
@@ -86,24 +87,23 @@ static int judge(const struct gi_agree_record *all, int rank, int size)
     return GIN_OK;
 }
 
-int gi_agree_judge(const struct gi_agree_record *mine, int rank, int size,
-                   const struct gi_agree_record *all)
+int gi_agree_judge(const struct gi_agree_record *mine, int size, const struct gi_agree_record *all)
 {
-    uint64_t m[8], w[8], diff = 0;
+    const word *m = (const word *)mine;
+    uint64_t diff = 0;
 
-    memcpy(m, mine, sizeof(m));
     for (int r = 0; r < size; r++) {
-        memcpy(w, &all[r], sizeof(w));
+        const word *w = (const word *)&all[r];
+
         diff |= (m[0] ^ w[0]) | (m[1] ^ w[1]) | (m[2] ^ w[2]) | (m[3] ^ w[3]);
         diff |= (m[4] ^ w[4]) | (m[5] ^ w[5]) | (m[6] ^ w[6]) | (m[7] ^ w[7]);
     }
     if (GIN_LIKELY(diff == 0)) /* a failure that all share has its text on all */
         return mine->status;
-    return judge(all, rank, size);
+    return judge(mine, all, size);
 }
 
-int gi_agree(const struct gi_agree_record *mine, int rank, int size, gi_agree_exchange_fn exchange,
-             void *arg)
+int gi_agree(const struct gi_agree_record *mine, int size, gi_agree_exchange_fn exchange, void *arg)
 {
     const struct gi_agree_record *all = NULL;
     int st;
@@ -111,5 +111,5 @@ int gi_agree(const struct gi_agree_record *mine, int rank, int size, gi_agree_ex
     if (size == 1)
         return mine->status;
     st = exchange(arg, mine, &all);
-    return st == GIN_OK ? gi_agree_judge(mine, rank, size, all) : st;
+    return st == GIN_OK ? gi_agree_judge(mine, size, all) : st;
 }

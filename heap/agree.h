@@ -66,11 +66,10 @@ typedef int (*gi_agree_exchange_fn)(void *arg, const struct gi_agree_record *min
  * text; else GIN_EMISMATCH when outcomes differ; else GIN_OK. The text of this rank's own failure
  * is kept. A failing exchange returns its status.
  */
-int gi_agree(const struct gi_agree_record *mine, int rank, int size, gi_agree_exchange_fn exchange,
+int gi_agree(const struct gi_agree_record *mine, int size, gi_agree_exchange_fn exchange,
              void *arg);
 
 /* The judging half, for those who have the records already. */
-int gi_agree_judge(const struct gi_agree_record *mine, int rank, int size,
-                   const struct gi_agree_record *all);
+int gi_agree_judge(const struct gi_agree_record *mine, int size, const struct gi_agree_record *all);
 
 #endif

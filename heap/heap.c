@@ -91,7 +91,7 @@ static int agree(struct gi_heap *h, struct gi_agree_record *rec)
     rec->seq = ++*h->c.calls;
     rec->kind = h->c.kind;
     rec->fingerprint = h->alloc.fingerprint;
-    return gi_agree(rec, h->c.rank, h->c.size, h->c.exchange, h->c.arg);
+    return gi_agree(rec, h->c.size, h->c.exchange, h->c.arg);
 }
 
 static int no_room(const struct gi_heap *h, uint64_t bytes, uint64_t need)

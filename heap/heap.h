@@ -31,8 +31,8 @@ struct gi_heap_config {
     uint64_t max;   /* bytes up to which the heap may grow, the same on every rank */
     uint64_t chunk; /* least growth, the same on every rank */
     uint32_t kind;
-    bool check; /* red zones, fill patterns; the same on every rank */
-    int rank, size;
+    bool check;      /* red zones, fill patterns; the same on every rank */
+    int size;        /* ranks */
     uint64_t *calls; /* number of collective calls so far; counted up by each agreement */
     gi_agree_exchange_fn exchange;
     void *arg;

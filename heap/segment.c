@@ -129,7 +129,7 @@ int gi_segment_create(uint64_t control, uint64_t bytes, enum gi_hugepages wish,
 {
     uint64_t page = gi_os_page_size(), huge_page = 0, n_free = 0, total;
     struct gi_segment *s;
-    char text[32], why[64] = "";
+    char text[16], why[16] = "";
     int r, st;
 
     if (control % page || bytes == 0 || bytes > UINT64_MAX / 4)
