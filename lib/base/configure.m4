@@ -59,6 +59,7 @@ GI_SWITCH([asan], [build with AddressSanitizer])
 GI_SWITCH([ubsan], [build with UndefinedBehaviorSanitizer])
 GI_SWITCH([tsan], [build with ThreadSanitizer])
 GI_SWITCH([coverage], [build for gcov])
+GI_SWITCH([fuzz], [build the fuzz targets of make fuzz; needs clang])
 AS_IF([test "$enable_asan$enable_tsan" = yesyes],
     [AC_MSG_ERROR([--enable-asan and --enable-tsan exclude each other])])
 GI_CFLAGS="-std=gnu11 -Wall -Wextra -Wundef -fvisibility=hidden"
@@ -77,6 +78,8 @@ AS_IF([test "$enable_tsan" = yes],
 AS_IF([test -n "$gi_sanitize"],
     [GI_CFLAGS="$GI_CFLAGS$gi_sanitize -fno-omit-frame-pointer"
      GI_LDFLAGS="$GI_LDFLAGS$gi_sanitize"])
+AS_IF([test "$enable_fuzz" = yes], [GI_CFLAGS="$GI_CFLAGS -fsanitize=fuzzer-no-link"])
+AM_CONDITIONAL([FUZZ], [test "$enable_fuzz" = yes])
 AS_IF([test "$enable_coverage" = yes],
     [GI_CFLAGS="$GI_CFLAGS --coverage"
      GI_LDFLAGS="$GI_LDFLAGS --coverage"])
