@@ -51,6 +51,7 @@ int gi_os_protect_none(void *addr, size_t bytes); /* put the reservation back */
 void *gi_os_map_private(
     size_t bytes); /* zeroed pages that a fork()ed child finds zeroed; or NULL */
 void gi_os_unmap(void *addr, size_t bytes);
+bool gi_os_is_mapped(uint64_t addr); /* something is at this address */
 
 /* Descriptors and sockets; all are close-on-exec */
 int gi_os_close(int fd);

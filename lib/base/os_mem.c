@@ -135,3 +135,11 @@ void gi_os_unmap(void *addr, size_t bytes)
 {
     munmap(addr, bytes);
 }
+
+bool gi_os_is_mapped(uint64_t addr)
+{
+    size_t page = gi_os_page_size();
+    unsigned char resident;
+    return mincore((void *)(uintptr_t)(addr & ~(uint64_t)(page - 1)), page, &resident) == 0 ||
+           errno != ENOMEM;
+}
