@@ -154,10 +154,12 @@ int gi_comm_gather(gin_comm_t *comm, const void *in, void *out, size_t bytes);
 /* ---- window.c ---- */
 int gi_windows_open(gin_comm_t *comm);
 void gi_windows_close(gin_comm_t *comm);
-/* Make or grow the heap's window (id 0): called by memory.c after mapping and after growth. */
+/* Make or grow the heap's window (id 0): called by memory.c after mapping and after growth; 0 takes
+ * it away. */
 int gi_window_heap(gin_comm_t *comm, uint64_t size);
 const struct gin_i_window *const *gi_windows_table(const gin_comm_t *comm);
 const struct gin_i_window *const *gi_windows_empty(void); /* every look-up fails */
+void gi_windows_count(const gin_comm_t *comm, uint64_t *windows, uint64_t *registrations);
 /* The live window of a handle, or NULL (nothing recorded). */
 const struct gin_i_window *gi_window_find(const gin_comm_t *comm, gin_window_t win);
 /*
@@ -170,6 +172,7 @@ gin_path_t gi_window_reach(gin_comm_t *comm, const struct gin_i_window *w, int w
 /* ---- team.c ---- */
 int gi_teams_open(gin_comm_t *comm);
 void gi_teams_close(gin_comm_t *comm);
+uint64_t gi_teams_live(const gin_comm_t *comm); /* lists */
 /* World rank of a team's rank, or the negative status with a text. */
 int gi_team_world(const gin_comm_t *comm, gin_team_t team, int rank);
 /* A team of `count` world ranks in that order: a progression where it is one, else a list. For
