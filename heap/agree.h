@@ -19,7 +19,7 @@
     X(REALLOC, "gin_realloc", "size", "alignment", "new offset", "offset")                 \
     X(REALLOC_END, "gin_realloc", "size", "alignment", "new offset", "offset")             \
     X(HEAP, "bring-up of the heap", "size", "limit", "chunk", "granule")                   \
-    X(WINDOW, "gin_window_register", "first value", "second value", "id", "flags")         \
+    X(WINDOW, "gin_window_register", "flags", "heap offset", "id", "bytes")                \
     X(WINDOW_FREE, "gin_window_deregister", "window", "second value", "id", "flags")       \
     X(TEAM, "gin_team_create", "first value", "second value", "id", "flags")               \
     X(TEAM_SPLIT, "gin_team_split", "first value", "second value", "third value", "flags") \

@@ -95,7 +95,7 @@ int gi_agree_on(gin_comm_t *comm, unsigned op, uint64_t a, uint64_t b, uint64_t 
 {
     struct gi_agree_record mine = {
         .seq = ++comm->calls, .op = op, .size = a, .align = b, .extra = c, .status = status};
-    return gi_agree(&mine, comm->rank, comm->size, gi_exchange, comm);
+    return gi_agree(&mine, comm->size, gi_exchange, comm);
 }
 
 int gi_comm_gather(gin_comm_t *comm, const void *in, void *out, size_t bytes)

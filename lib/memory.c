@@ -141,6 +141,7 @@ int gi_memory_up(gin_comm_t *comm)
 void gi_memory_down(gin_comm_t *comm)
 {
     comm->up = false;
+    gi_window_heap(comm, 0);
     gi_heap_destroy(comm->heap);
     comm->heap = NULL;
     if (comm->shm != NULL)

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Windows: what becomes one, agreed by all ranks, and what shares a registration.
+ *
+ * Registering is tentative first: each rank checks its arguments and takes an id and memory, then
+ * one exchange shows flags, bytes, offset in the heap, id and address of all ranks, then all commit
+ * or all undo. Whether a registration is shared follows from the addresses that everyone has seen,
+ * so that all ranks decide alike.
+ *
+ * A sub-window of the heap must have the same heap offset on every rank, as its peers' addresses
+ * are computed. GIN_WIN_NO_LSA makes heap memory like other memory: its peers are reached by
+ * process_vm_readv/writev at the addresses they showed.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "window_impl.h"
+
+#define ALL_FLAGS (GIN_WIN_STRICT_ORDERING | GIN_WIN_NO_LSA | GIN_WIN_READ_ONLY)
+#define NOT_HEAP  UINT64_MAX /* as offset in the heap */
+#define THE_HEAP  0u         /* id of the heap's window */
+
+/* One registration in the making. */
+struct draft {
+    const char *call;
+    void *ptr;
+    uint64_t bytes;
+    unsigned flags;
+    uint64_t heap_off; /* NOT_HEAP: other memory */
+    uint32_t id;
+    struct gi_registration *reg; /* fresh, to be used unless one can be shared */
+    uint64_t *peers;             /* for mode TABLE, or NULL */
+};
+
+int gi_windows_open(gin_comm_t *comm)
+{
+    uint32_t heap_id;
+    struct gi_windows *ws = calloc(1, sizeof(*ws));
+    if (ws == NULL)
+        return gi_fail(GIN_ENOMEM, "windows: no memory for their state");
+    int st = gi_window_table_open(&ws->table, comm->cards[0].job[0]);
+    if (st != GIN_OK)
+        goto free_state;
+    st = gi_window_table_take(&ws->table, &heap_id);
+    if (st != GIN_OK)
+        goto close_table;
+    pthread_mutex_init(&ws->local_lock, NULL);
+    ws->heap.heap = 1;
+    comm->windows = ws;
+    return GIN_OK;
+close_table:
+    gi_window_table_close(&ws->table);
+free_state:
+    free(ws);
+    return st;
+}
+
+static void free_registration(struct gi_registration *reg)
+{
+    if (reg != NULL)
+        free(reg->addr);
+    free(reg);
+}
+
+void gi_windows_close(gin_comm_t *comm)
+{
+    struct gi_windows *ws = comm->windows;
+    if (ws == NULL)
+        return;
+    for (uint32_t id = 0; id < ws->table.made; id++)
+        free(gi_window_private(&ws->table, id)->peers);
+    while (ws->regs != NULL) {
+        struct gi_registration *reg = ws->regs;
+        ws->regs = reg->next;
+        free_registration(reg);
+    }
+    gi_window_index_close(&ws->index);
+    gi_window_table_close(&ws->table);
+    pthread_mutex_destroy(&ws->local_lock);
+    free(ws->local);
+    free(ws);
+    comm->windows = NULL;
+}
+
+static struct gin_i_window *heap_window(const gin_comm_t *comm)
+{
+    return gi_window_at(&comm->windows->table, THE_HEAP);
+}
+
+static void open_heap(gin_comm_t *comm, uint64_t size)
+{
+    struct gi_windows *ws = comm->windows;
+    const uint64_t process = comm->cards[comm->rank].process;
+    uint64_t base = (uint64_t)(uintptr_t)comm->slots + GI_CONTROL;
+    ws->same_process = false;
+    for (int r = 0; r < comm->size; r++)
+        ws->same_process |=
+            r != comm->rank && comm->shm->lsa_of[r] >= 0 && comm->cards[r].process == process;
+    gi_window_private(&ws->table, THE_HEAP)->reg = &ws->heap;
+    struct gin_i_window w = {
+        .size = size,
+        .local = base + (uint64_t)comm->shm->lsa_rank * comm->stride,
+        .lsa_base = base,
+        .lsa_stride = comm->stride,
+        .mode = GIN_I_WINDOW_STRIDE,
+    };
+    gi_window_table_publish(&ws->table, THE_HEAP, &w);
+}
+
+int gi_window_heap(gin_comm_t *comm, uint64_t size)
+{
+    struct gi_windows *ws = comm->windows;
+    if (size == 0) {
+        gi_window_table_retract(&ws->table, THE_HEAP);
+        ws->heap.windows = 0;
+    } else if (ws->heap.windows == 0) {
+        open_heap(comm, size);
+        ws->heap.windows = 1;
+    } else {
+        GIN_STORE_RELEASE(&heap_window(comm)->size, size);
+    }
+    return GIN_OK;
+}
+
+const struct gin_i_window *const *gi_windows_table(const gin_comm_t *comm)
+{
+    return (const struct gin_i_window *const *)comm->windows->table.level1;
+}
+
+const struct gin_i_window *const *gi_windows_empty(void)
+{
+    return gi_window_table_empty();
+}
+
+const struct gin_i_window *gi_window_find(const gin_comm_t *comm, gin_window_t win)
+{
+    return gi_window_table_find(&comm->windows->table, win.w);
+}
+
+void gi_windows_count(const gin_comm_t *comm, uint64_t *windows, uint64_t *registrations)
+{
+    const struct gi_windows *ws = comm->windows;
+    uint64_t heap = ws->heap.windows != 0;
+    *windows = ws->table.live - 1 + heap; /* the heap's id is taken from the start */
+    *registrations = ws->n_regs + heap;
+}
+
+/* ---- registering ---- */
+
+/* Where the draft's memory lies: my heap, or memory that is no rank's slot. */
+static int locate(const gin_comm_t *comm, struct draft *d)
+{
+    const struct gin_i_window *heap = heap_window(comm);
+    uint64_t start = (uint64_t)(uintptr_t)d->ptr, slots = (uint64_t)(uintptr_t)comm->slots;
+    uint64_t end = slots + (uint64_t)comm->shm->lsa_size * comm->stride;
+    d->heap_off = NOT_HEAP;
+    if (d->bytes == 0 || start >= end || start + (d->bytes - 1) < slots)
+        return GIN_OK;
+    if (start >= heap->local && start - heap->local <= heap->size &&
+        d->bytes <= heap->size - (start - heap->local)) {
+        d->heap_off = start - heap->local;
+        return GIN_OK;
+    }
+    return gi_fail(GIN_EINVAL,
+                   "%s: [%p, +%llu) is not wholly in my heap [%#llx, +%llu), but touches memory "
+                   "of the library or of a peer",
+                   d->call, d->ptr, (unsigned long long)d->bytes, (unsigned long long)heap->local,
+                   (unsigned long long)heap->size);
+}
+
+static int check(const gin_comm_t *comm, struct draft *d, const gin_window_t *win)
+{
+    if (win == NULL)
+        return gi_fail(GIN_EINVAL, "%s: no place for the window (NULL)", d->call);
+    if (d->flags & ~(unsigned)ALL_FLAGS)
+        return gi_fail(GIN_EINVAL, "%s: flags %#x; known are %#x", d->call, d->flags, ALL_FLAGS);
+    int st = gi_window_check_range(d->call, d->ptr, d->bytes);
+    return st == GIN_OK ? locate(comm, d) : st;
+}
+
+/* Take all that the commit may need. */
+static int prepare(gin_comm_t *comm, struct draft *d)
+{
+    struct gi_windows *ws = comm->windows;
+    int st = gi_window_table_take(&ws->table, &d->id);
+    if (st != GIN_OK)
+        return st;
+    st = gi_window_index_reserve(&ws->index);
+    if (st != GIN_OK)
+        goto give_id;
+    d->reg = calloc(1, sizeof(*d->reg));
+    uint64_t *addr = calloc((size_t)comm->size, sizeof(*addr));
+    if (ws->same_process)
+        d->peers = calloc((size_t)comm->shm->lsa_size, sizeof(*d->peers));
+    if (d->reg == NULL || addr == NULL || (ws->same_process && d->peers == NULL)) {
+        st =
+            gi_fail(GIN_ENOMEM, "%s: no memory for the addresses of %d ranks", d->call, comm->size);
+        free(addr);
+        goto free_memory;
+    }
+    d->reg->addr = addr;
+    return GIN_OK;
+free_memory:
+    free(d->reg);
+    free(d->peers);
+    d->reg = NULL;
+    d->peers = NULL;
+give_id:
+    gi_window_table_give(&ws->table, d->id);
+    return st;
+}
+
+static void undo(gin_comm_t *comm, struct draft *d)
+{
+    if (d->reg == NULL)
+        return;
+    free_registration(d->reg);
+    free(d->peers);
+    gi_window_table_give(&comm->windows->table, d->id);
+}
+
+/* Show my draft, take everyone's address, get the verdict. */
+static int agree(gin_comm_t *comm, struct draft *d, int st)
+{
+    const struct gi_agree_record *all;
+    struct gi_agree_record mine = {
+        .seq = ++comm->calls,
+        .op = GI_AGREE_WINDOW,
+        .size = d->flags,
+        .align = d->heap_off,
+        .extra = d->bytes,
+        .offset = d->id,
+        .fingerprint = (uint64_t)(uintptr_t)d->ptr,
+        .status = st,
+    };
+    int exchanged = gi_exchange(comm, &mine, &all);
+    if (exchanged != GIN_OK)
+        return exchanged;
+    for (int r = 0; r < comm->size; r++) {
+        const struct gi_agree_record *o = &all[r];
+        if (o->seq == mine.seq && o->op == mine.op && o->status == GIN_OK && st == GIN_OK &&
+            (o->align == NOT_HEAP) != (mine.align == NOT_HEAP))
+            return gi_fail(GIN_EMISMATCH,
+                           "%s: rank %d passed heap memory, rank %d memory outside the heap",
+                           d->call, mine.align == NOT_HEAP ? r : comm->rank,
+                           mine.align == NOT_HEAP ? comm->rank : r);
+    }
+    for (int r = 0; r < comm->size; r++) {
+        if (d->reg != NULL)
+            d->reg->addr[r] = all[r].fingerprint;
+        comm->records[r].fingerprint = 0; /* addresses may differ, and nothing else */
+    }
+    mine.fingerprint = 0;
+    return gi_agree_judge(&mine, comm->size, comm->records);
+}
+
+/*
+ * The registration in which the draft's memory lies on every rank at one offset, or NULL. Only
+ * addresses that all ranks know decide, in an order that all ranks share.
+ */
+static struct gi_registration *find_shared(const gin_comm_t *comm, const struct draft *d,
+                                           uint64_t *off)
+{
+    const uint64_t *addr = d->reg->addr;
+    uint32_t strict = d->flags & GIN_WIN_STRICT_ORDERING;
+    for (struct gi_registration *g = comm->windows->regs; g != NULL; g = g->next) {
+        uint64_t at = addr[0] - g->addr[0];
+        if (g->strict != strict || addr[0] < g->addr[0] || at > g->bytes ||
+            d->bytes > g->bytes - at)
+            continue;
+        int r = 1;
+        while (r < comm->size && addr[r] >= g->addr[r] && addr[r] - g->addr[r] == at)
+            r++;
+        if (r == comm->size) {
+            *off = at;
+            return g;
+        }
+    }
+    return NULL;
+}
+
+/* The draft's memory goes into a registration: the heap's, an older one, or its own. */
+static void adopt(gin_comm_t *comm, struct draft *d, struct gi_window *p)
+{
+    struct gi_windows *ws = comm->windows;
+    struct gi_registration *g = NULL;
+    if (d->heap_off != NOT_HEAP && !(d->flags & GIN_WIN_NO_LSA)) {
+        g = &ws->heap;
+        p->off = d->heap_off;
+    } else if (d->bytes != 0) {
+        g = find_shared(comm, d, &p->off);
+    }
+    if (g != NULL) {
+        free_registration(d->reg);
+    } else {
+        g = d->reg;
+        g->bytes = d->bytes;
+        g->strict = d->flags & GIN_WIN_STRICT_ORDERING;
+        g->heap = 0;
+        g->next = ws->regs;
+        g->at = &ws->regs;
+        if (g->next != NULL)
+            g->next->at = &g->next;
+        ws->regs = g;
+        ws->n_regs++;
+    }
+    d->reg = NULL;
+    g->windows++;
+    p->reg = g;
+}
+
+/* My peers' addresses for mode TABLE: ranks that are threads of this process. */
+static void fill_peers(gin_comm_t *comm, const struct gi_window *p, uint64_t *peers)
+{
+    for (int l = 0; l < comm->shm->lsa_size; l++) {
+        int r = comm->shm->world_of[l];
+        if (comm->cards[r].process == comm->cards[comm->rank].process)
+            peers[l] = p->reg->addr[r] + p->off;
+    }
+}
+
+static uint64_t commit(gin_comm_t *comm, struct draft *d)
+{
+    struct gi_windows *ws = comm->windows;
+    struct gi_window *p = gi_window_private(&ws->table, d->id);
+    struct gin_i_window w = {
+        .size = d->bytes,
+        .local = (uint64_t)(uintptr_t)d->ptr,
+        .mode = GIN_I_WINDOW_SLOW,
+        .flags = d->flags,
+    };
+    adopt(comm, d, p);
+    if (p->reg->heap) {
+        w.lsa_base = heap_window(comm)->lsa_base + p->off;
+        w.lsa_stride = comm->stride;
+        w.mode = GIN_I_WINDOW_STRIDE;
+    } else if (d->peers != NULL && !(d->flags & GIN_WIN_NO_LSA)) {
+        fill_peers(comm, p, d->peers);
+        w.peers = p->peers = d->peers;
+        d->peers = NULL;
+        w.mode = GIN_I_WINDOW_TABLE;
+    }
+    free(d->peers);
+    if (d->flags & GIN_WIN_READ_ONLY)
+        w.mode = GIN_I_WINDOW_SLOW; /* inlined code does not tell a put from a get */
+    uint64_t handle = gi_window_table_publish(&ws->table, d->id, &w);
+    if (d->bytes != 0)
+        gi_window_index_add(&ws->index, w.local, w.size, d->id);
+    return handle;
+}
+
+int gin_window_register(gin_comm_t *comm, void *ptr, size_t bytes, unsigned flags,
+                        gin_window_t *win)
+{
+    struct draft d = {.call = "gin_window_register",
+                      .ptr = ptr,
+                      .bytes = bytes,
+                      .flags = flags,
+                      .heap_off = NOT_HEAP};
+    int st = gi_comm_enter_up(comm, d.call);
+    if (st != GIN_OK)
+        return st;
+    st = check(comm, &d, win);
+    if (st == GIN_OK)
+        st = prepare(comm, &d);
+    st = agree(comm, &d, st);
+    if (st != GIN_OK) {
+        undo(comm, &d);
+        return st;
+    }
+    win->w = commit(comm, &d);
+    return GIN_OK;
+}
+
+/* ---- deregistering ---- */
+
+static int check_live(const gin_comm_t *comm, const char *call, gin_window_t win)
+{
+    if (gi_window_find(comm, win) == NULL)
+        return gi_fail(GIN_ESTATE,
+                       "%s: window %#llx is not live in this communicator (deregistered before?)",
+                       call, (unsigned long long)win.w);
+    return GIN_OK;
+}
+
+static void drop_registration(struct gi_windows *ws, struct gi_registration *g)
+{
+    if (--g->windows != 0 || g->heap)
+        return;
+    *g->at = g->next;
+    if (g->next != NULL)
+        g->next->at = g->at;
+    ws->n_regs--;
+    free_registration(g);
+}
+
+int gin_window_deregister(gin_comm_t *comm, gin_window_t win)
+{
+    static const char call[] = "gin_window_deregister";
+    int st = gi_comm_enter_up(comm, call);
+    if (st != GIN_OK)
+        return st;
+    struct gi_windows *ws = comm->windows;
+    uint32_t id = gi_window_id(win.w);
+    st = check_live(comm, call, win);
+    if (st == GIN_OK && id == THE_HEAP)
+        st = gi_fail(GIN_EINVAL, "%s: this is the heap's window; it lives as long as the heap",
+                     call);
+    st = gi_agree_on(comm, GI_AGREE_WINDOW_FREE, win.w, 0, 0, st);
+    if (st != GIN_OK)
+        return st;
+    struct gi_window *p = gi_window_private(&ws->table, id);
+    struct gin_i_window was = *gi_window_at(&ws->table, id);
+    gi_window_table_retract(&ws->table, id);
+    if (was.size != 0)
+        gi_window_index_remove(&ws->index, was.local, was.size, id);
+    drop_registration(ws, p->reg);
+    free(p->peers);
+    p->peers = NULL;
+    gi_window_table_give(&ws->table, id);
+    return GIN_OK;
+}
+
+/* ---- asking ---- */
+
+gin_window_t gin_heap_window(gin_comm_t *comm, gin_kind_t kind)
+{
+    gin_window_t w = gin_window_none();
+    if (gi_comm_enter(comm, "gin_heap_window") == GIN_OK && comm->up && kind == GIN_KIND_HOST)
+        w.w = heap_window(comm)->handle;
+    return w;
+}
+
+int gin_window_of(gin_comm_t *comm, const void *ptr, gin_window_t *win, uint64_t *off)
+{
+    static const char call[] = "gin_window_of";
+    uint64_t addr = (uint64_t)(uintptr_t)ptr, id;
+    int st = gi_comm_enter(comm, call);
+    if (st != GIN_OK)
+        return st;
+    if (win == NULL || off == NULL)
+        return gi_fail(GIN_EINVAL, "%s: %s is NULL", call, win == NULL ? "win" : "off");
+    if (!gi_window_index_find(&comm->windows->index, addr, &id))
+        id = THE_HEAP;
+    const struct gin_i_window *w = gi_window_at(&comm->windows->table, (uint32_t)id);
+    uint64_t handle = GIN_LOAD_ACQUIRE(&w->handle);
+    if (handle == 0 || addr < w->local || addr - w->local >= GIN_LOAD_RELAXED(&w->size))
+        return gi_fail(GIN_ERANGE, "%s: no window holds %p", call, ptr);
+    win->w = handle;
+    *off = addr - w->local;
+    return GIN_OK;
+}
+
+int gin_window_query(gin_comm_t *comm, gin_window_t win, gin_window_info_t *info)
+{
+    static const char call[] = "gin_window_query";
+    int st = gi_comm_enter(comm, call);
+    if (st == GIN_OK)
+        st = check_live(comm, call, win);
+    if (st != GIN_OK)
+        return st;
+    if (info == NULL || info->size_of < offsetof(gin_window_info_t, kind))
+        return gi_fail(GIN_EINVAL, "%s: info is NULL, or info->size_of is not its size", call);
+    const struct gin_i_window *w = gi_window_find(comm, win);
+    const struct gi_window *p = gi_window_private(&comm->windows->table, gi_window_id(win.w));
+    gin_window_info_t i = {
+        .size_of = info->size_of < sizeof(i) ? info->size_of : sizeof(i),
+        .base = (void *)(uintptr_t)w->local,
+        .size = GIN_LOAD_RELAXED(&w->size),
+        .flags = w->flags,
+        .kind = GIN_KIND_HOST,
+        .is_heap = gi_window_id(win.w) == THE_HEAP,
+        .shared = p->reg->windows,
+    };
+    memcpy(info, &i, i.size_of);
+    return GIN_OK;
+}

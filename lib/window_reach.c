@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a rank's part of a window is reached, and why not. The path is per (rank, window): heap
+ * memory through the LSA slots; other memory of ranks in this process by their pointers; other
+ * memory on this host, and memory that must not be loaded and stored, by process_vm_readv/writev.
+ */
+#include "window_impl.h"
+
+static bool other_host(const gin_comm_t *comm, int world)
+{
+    return comm->host_of[world] != comm->host_of[comm->rank];
+}
+
+static const char *why_no_lsa(const gin_comm_t *comm, const struct gin_i_window *w, int world)
+{
+    if (other_host(comm, world))
+        return "another host";
+    if (w->flags & GIN_WIN_NO_LSA)
+        return "the window is GIN_WIN_NO_LSA";
+    if (!comm->cards[comm->rank].lsa)
+        return "GINSHMEM_DISABLE_LSA=1";
+    if (!comm->cards[world].lsa)
+        return "GINSHMEM_DISABLE_LSA=1 there";
+    if (comm->shm->lsa_of[world] < 0)
+        return "mapping its memory was tried and not proven";
+    return "memory of another process that is not in the heap";
+}
+
+static const char *why_no_cma(const gin_comm_t *comm, const struct gi_window *p, int world)
+{
+    if (other_host(comm, world))
+        return "another host";
+    if (p->reg->addr == NULL)
+        return "this serves memory outside the heap";
+    if (comm->env.disable_cma)
+        return "GINSHMEM_DISABLE_CMA=1";
+    return comm->shm->cma_reason[0] != 0 ? comm->shm->cma_reason : "its probe failed";
+}
+
+static gin_path_t refuse(const gin_comm_t *comm, const struct gin_i_window *w,
+                         const struct gi_window *p, int world)
+{
+    gi_fail(GIN_ENOTSUP,
+            "rank %d on host %s cannot be reached in window %#llx: not by load and store (%s), not "
+            "by process_vm_readv/writev (%s), and no network transport is built yet",
+            world, comm->cards[world].host_id, (unsigned long long)w->handle,
+            why_no_lsa(comm, w, world), why_no_cma(comm, p, world));
+    return GIN_PATH_NONE;
+}
+
+gin_path_t gi_window_reach(gin_comm_t *comm, const struct gin_i_window *w, int world, uint64_t off,
+                           void **addr, pid_t *pid)
+{
+    const struct gi_window *p = gi_window_private(&comm->windows->table, gi_window_id(w->handle));
+    const struct gi_shm *shm = comm->shm;
+    int lsa = shm->lsa_of[world];
+
+    if (world == comm->rank) {
+        *addr = (void *)(uintptr_t)(w->local + off);
+        return GIN_PATH_SELF;
+    }
+    if (lsa >= 0 && p->reg->heap && !(w->flags & GIN_WIN_NO_LSA)) {
+        uint64_t slot = (uint64_t)(uintptr_t)comm->slots + (uint64_t)lsa * comm->stride;
+        *addr = (void *)(uintptr_t)(slot + GI_CONTROL + p->off + off);
+        return GIN_PATH_LSA;
+    }
+    if (p->reg->addr == NULL)
+        return refuse(comm, w, p, world);
+    *addr = (void *)(uintptr_t)(p->reg->addr[world] + p->off + off);
+    if (lsa >= 0 && comm->cards[world].process == comm->cards[comm->rank].process &&
+        !(w->flags & GIN_WIN_NO_LSA))
+        return GIN_PATH_LSA;
+    if (shm->cma[world]) {
+        *pid = comm->cards[world].pid;
+        return GIN_PATH_CMA;
+    }
+    return refuse(comm, w, p, world);
+}
+
+gin_path_t gin_window_path(gin_comm_t *comm, gin_window_t win, int rank)
+{
+    static const char call[] = "gin_window_path";
+    void *addr;
+    pid_t pid;
+    if (gi_comm_enter(comm, call) != GIN_OK)
+        return GIN_PATH_NONE;
+    const struct gin_i_window *w = gi_window_find(comm, win);
+    if (w == NULL) {
+        gi_fail(GIN_ESTATE, "%s: window %#llx is not live in this communicator", call,
+                (unsigned long long)win.w);
+        return GIN_PATH_NONE;
+    }
+    if (rank < 0 || rank >= comm->size) {
+        gi_fail(GIN_ERANGE, "%s: rank %d; the ranks are 0 .. %d", call, rank, comm->size - 1);
+        return GIN_PATH_NONE;
+    }
+    return gi_window_reach(comm, w, rank, 0, &addr, &pid);
+}
