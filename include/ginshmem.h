@@ -15,11 +15,4 @@
 #include <ginshmem/barrier.h>
 #include <ginshmem/info.h>
 
-#ifndef __CUDACC_RTC__
-#include <ginshmem/impl/ops.h>
-#include <ginshmem/impl/wait.h>
-#include <ginshmem/impl/amo.h>
-#include <ginshmem/impl/barrier.h>
-#endif
-
 #endif

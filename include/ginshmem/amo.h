@@ -64,4 +64,7 @@ GIN_OP int gin_amo_swap32(const gin_t *g, gin_group_t grp, gin_team_t team, int 
 GIN_OP int gin_amo_cas32(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t at,
                          uint32_t expected, uint32_t value, uint32_t *old);
 
+#define GIN_I_DECLARED_AMO
+#include <ginshmem/impl/bodies.h>
+
 #endif

@@ -41,4 +41,7 @@ GIN_OP int gin_lsa_arrive(const gin_t *g, gin_group_t grp, uint32_t index, gin_o
 GIN_OP int gin_lsa_wait(const gin_t *g, gin_group_t grp, uint32_t index, gin_order_t order,
                         const gin_wait_opt_t *opt);
 
+#define GIN_I_DECLARED_BARRIER
+#include <ginshmem/impl/bodies.h>
+
 #endif

@@ -321,4 +321,7 @@ GIN_OP int gin_world_rank(const gin_t *g, gin_team_t team, int rank);
 /* LSA rank of a team's rank, or -1. */
 GIN_OP int gin_lsa_rank(const gin_t *g, gin_team_t team, int rank);
 
+#define GIN_I_DECLARED_GIN
+#include <ginshmem/impl/bodies.h>
+
 #endif

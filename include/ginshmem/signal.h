@@ -92,4 +92,7 @@ GIN_OP int gin_wait_counter_x(const gin_t *g, gin_group_t grp, uint32_t id, uint
                               const gin_wait_opt_t *opt);
 GIN_OP int gin_reset_counter(const gin_t *g, uint32_t id, uint64_t *old);
 
+#define GIN_I_DECLARED_SIGNAL
+#include <ginshmem/impl/bodies.h>
+
 #endif

@@ -3,6 +3,8 @@
  * Bodies of amo.h. At a load/store peer the caller's processor applies the operation: an aligned
  * word of a host window has that one applier. Not API.
  */
+#include <ginshmem/impl/bodies.h>
+
 #ifndef GINSHMEM_IMPL_AMO_H
 #define GINSHMEM_IMPL_AMO_H
 

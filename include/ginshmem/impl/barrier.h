@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bodies of barrier.h. Not API. */
+#include <ginshmem/impl/bodies.h>
+
 #ifndef GINSHMEM_IMPL_BARRIER_H
 #define GINSHMEM_IMPL_BARRIER_H
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bodies of gin.h: put, get, signal, completion, addresses. Not API. */
+#include <ginshmem/impl/bodies.h>
+
 #ifndef GINSHMEM_IMPL_OPS_H
 #define GINSHMEM_IMPL_OPS_H
 

@@ -4,6 +4,8 @@
  * the library has to look. The path is per (peer, window); nothing here depends on the operation.
  * Not API.
  */
+#include <ginshmem/impl/bodies.h>
+
 #ifndef GINSHMEM_IMPL_PATH_H
 #define GINSHMEM_IMPL_PATH_H
 

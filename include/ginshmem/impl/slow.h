@@ -4,12 +4,10 @@
  * takes longer. Each does the whole operation with all checks, or refuses it with a text. Exported,
  * not API.
  */
+#include <ginshmem/impl/bodies.h>
+
 #ifndef GINSHMEM_IMPL_SLOW_H
 #define GINSHMEM_IMPL_SLOW_H
-
-#include <ginshmem/amo.h>
-#include <ginshmem/barrier.h>
-#include <ginshmem/signal.h>
 
 enum gin_i_amo_op {
     GIN_I_AMO_SET,

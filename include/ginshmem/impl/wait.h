@@ -3,6 +3,8 @@
  * Bodies of signal.h. A wait looks here a few times, then goes to the library, whose waiting loop
  * yields and watches deadlines and peers. Not API.
  */
+#include <ginshmem/impl/bodies.h>
+
 #ifndef GINSHMEM_IMPL_WAIT_H
 #define GINSHMEM_IMPL_WAIT_H
 

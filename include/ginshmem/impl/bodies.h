@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The bodies of the operations, once all of them are declared: gin.h, signal.h, amo.h and barrier.h
+ * each end with this header, the last one of them brings the bodies in. So any of them may come
+ * first or alone. No include guard: it is read several times until then. Not API.
+ */
+#ifndef __CUDACC_RTC__
+#include <ginshmem/amo.h>
+#include <ginshmem/barrier.h>
+#include <ginshmem/gin.h>
+#include <ginshmem/signal.h>
+
+#if defined(GIN_I_DECLARED_AMO) && defined(GIN_I_DECLARED_BARRIER) && \
+    defined(GIN_I_DECLARED_GIN) && defined(GIN_I_DECLARED_SIGNAL) && !defined(GIN_I_BODIES)
+#define GIN_I_BODIES
+#include <ginshmem/impl/ops.h>
+#include <ginshmem/impl/wait.h>
+#include <ginshmem/impl/amo.h>
+#include <ginshmem/impl/barrier.h>
+#endif
+#endif
