@@ -107,7 +107,10 @@ static int boot_up(gin_comm_t *comm, const gin_config_t *config)
     comm->rank = comm->boot->rank;
     comm->size = comm->boot->size;
     gi_log_set_rank(comm->rank);
-    return GIN_OK;
+    st = gi_log_setup(comm->env.log, comm->env.log_file, comm->rank);
+    if (st != GIN_OK)
+        gi_boot_close(comm->boot);
+    return st;
 }
 
 static void boot_down(gin_comm_t *comm)

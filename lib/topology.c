@@ -39,7 +39,7 @@ int gi_topology_open(gin_comm_t *comm)
     /* before the heap is up I reach nobody but myself */
     comm->lsa = comm->rail = gin_team_invalid();
     comm->spin =
-        comm->env.set.spin ? (uint32_t)comm->env.spin : gi_wait_default_spin(n, gi_os_cores());
+        comm->env.spin != 0 ? (uint32_t)comm->env.spin : gi_wait_default_spin(n, gi_os_cores());
     return st;
 }
 

@@ -178,6 +178,8 @@ int gi_env_load(struct gi_env *env)
             return st;
         }
     }
+    /* First of all, so that the variable rules over the warnings, too. */
+    gi_log_setup(fresh.log, "", -1);
     warn_near_misses();
     *env = fresh;
     return GIN_OK;

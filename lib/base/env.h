@@ -32,9 +32,10 @@ struct gi_env {
 };
 
 /*
- * Parse the process environment into *env, which then owns its strings. On a bad value returns
- * GIN_EINVAL naming variable, value and what is accepted. Unknown GINSHMEM_ variables that are a
- * near miss of a known one draw a warning with the suggestion, once per process.
+ * Parse the process environment into *env, which then owns its strings, and set the log's level
+ * from it (its file needs the rank: gi_log_setup()). On a bad value returns GIN_EINVAL naming
+ * variable, value and what is accepted. Unknown GINSHMEM_ variables that are a near miss of a known
+ * one draw a warning with the suggestion, once per process.
  */
 int gi_env_load(struct gi_env *env);
 void gi_env_release(struct gi_env *env);

@@ -232,6 +232,20 @@ TEST(load_defaults)
     gi_env_release(&env); /* harmless */
 }
 
+TEST(load_sets_the_level_of_the_log)
+{
+    struct gi_env env;
+    clear_all();
+    setenv("GINSHMEM_LOG", "debug", 1);
+    EXPECT_EQ_INT(gi_env_load(&env), GIN_OK);
+    EXPECT_EQ_INT(gi_log_level, GI_LOG_DEBUG);
+    gi_env_release(&env);
+    clear_all();
+    EXPECT_EQ_INT(gi_env_load(&env), GIN_OK);
+    EXPECT_EQ_INT(gi_log_level, GI_LOG_WARN);
+    gi_env_release(&env);
+}
+
 TEST(load_values)
 {
     struct gi_env env;
