@@ -77,6 +77,10 @@ int gi_os_host_id(char *buf, size_t n); /* boot id + ipc/net/pid namespaces of t
 void gi_os_yield(void);
 void gi_os_sleep_ns(uint64_t ns);
 
+/* Handle a signal that is at its default: 1; 0 and nothing done where the program handles it. */
+int gi_os_signal_take(int sig, void (*handler)(int));
+void gi_os_signal_give_back(int sig, void (*handler)(int)); /* to its default, if still ours */
+
 /* Start a thread that takes none of the program's signals; name may be NULL. 0 or -errno. */
 int gi_os_thread(pthread_t *thread, void *(*run)(void *), void *arg, const char *name);
 

@@ -2,6 +2,7 @@
 /* Other processes: whether they live, their memory, and whether they share this host. */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -73,4 +74,28 @@ int gi_os_host_id(char *buf, size_t n)
         return -ENAMETOOLONG;
     memcpy(buf, text, (size_t)len + 1);
     return 0;
+}
+
+static bool handled_by(int sig, void (*handler)(int))
+{
+    struct sigaction now;
+    return sigaction(sig, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
+           now.sa_handler == handler;
+}
+
+int gi_os_signal_take(int sig, void (*handler)(int))
+{
+    struct sigaction ours = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    if (!handled_by(sig, SIG_DFL))
+        return 0;
+    sigemptyset(&ours.sa_mask);
+    return sigaction(sig, &ours, NULL) == 0 ? 1 : -errno;
+}
+
+void gi_os_signal_give_back(int sig, void (*handler)(int))
+{
+    struct sigaction dfl = {.sa_handler = SIG_DFL};
+    sigemptyset(&dfl.sa_mask);
+    if (handled_by(sig, handler))
+        sigaction(sig, &dfl, NULL);
 }
