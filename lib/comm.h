@@ -196,10 +196,4 @@ static inline int gi_comm_status_quiet(const gin_comm_t *comm)
     return atomic_load_explicit(&comm->status, memory_order_acquire);
 }
 
-/* ---- dump.c ---- */
-/* Show comm in dumps. The first one whose environment allows it takes SIGUSR1, if that is at its
- * default; the last one gives it back. remove comes before anything of comm is freed. */
-void gi_dump_add(gin_comm_t *comm);
-void gi_dump_remove(gin_comm_t *comm);
-
 #endif

@@ -193,6 +193,7 @@ static void live_add(gin_comm_t *comm)
     pthread_mutex_lock(&live.lock);
     comm->next = live.first;
     live.first = comm;
+    gi_dump_add(comm);
     if (live.count++ == 0)
         gi_dump_install(comm->env.signal_dump != 0);
     pthread_mutex_unlock(&live.lock);
@@ -206,6 +207,7 @@ static void live_remove(gin_comm_t *comm)
             *p = comm->next;
             break;
         }
+    gi_dump_remove(comm);
     if (--live.count == 0)
         gi_dump_uninstall();
     pthread_mutex_unlock(&live.lock);
@@ -252,6 +254,7 @@ int gin_finalize(gin_comm_t *comm)
     if (st != GIN_OK)
         return st;
     /* the last meeting: nobody unmaps what another still writes to */
+    atomic_store_explicit(&comm->leaving, 1, memory_order_release);
     st = gi_comm_status_quiet(comm);
     if (st == GIN_OK)
         st = gi_agree_on(comm, GI_AGREE_FINALIZE, 0, 0, 0, GIN_OK);
