@@ -69,17 +69,17 @@ int gi_op_window(gin_comm_t *comm, const char *call, gin_at_t at, uint64_t bytes
     return GIN_OK;
 }
 
-/* With GINSHMEM_CHECK=1 a heap place must lie in one live block. */
-static int check_live(struct op *o, const struct gin_i_window *w, uint64_t off)
+int gi_op_live(const gin_t *g, const char *call, const struct gin_i_window *w, uint64_t off,
+               uint64_t bytes)
 {
-    if (!(o->g->dc->flags & GIN_I_DC_CHECK) || o->bytes == 0)
+    if (!(g->dc->flags & GIN_I_DC_CHECK) || bytes == 0)
         return GIN_OK;
-    uint64_t at = w->local + off - o->g->dc->heap->local; /* sub-windows of the heap too */
-    if (at >= GIN_LOAD_RELAXED(&o->g->dc->heap->size) || gi_memory_live(o->comm, at, o->bytes))
+    uint64_t at = w->local + off - g->dc->heap->local; /* sub-windows of the heap too */
+    if (at >= GIN_LOAD_RELAXED(&g->dc->heap->size) || gi_memory_live(gi_comm_of(g), at, bytes))
         return GIN_OK;
     return gi_fail(GIN_ERANGE,
-                   "%s: [%" PRIu64 ", +%" PRIu64 ") of the heap is not inside one live block",
-                   o->call, at, o->bytes);
+                   "%s: [%" PRIu64 ", +%" PRIu64 ") of the heap is not inside one live block", call,
+                   at, bytes);
 }
 
 static int op_remote(struct op *o, gin_at_t at, int update)
@@ -87,7 +87,7 @@ static int op_remote(struct op *o, gin_at_t at, int update)
     const struct gin_i_window *w;
     int st = gi_op_window(o->comm, o->call, at, o->bytes, update && o->world != o->comm->rank, &w);
     if (st == GIN_OK)
-        st = check_live(o, w, at.off);
+        st = gi_op_live(o->g, o->call, w, at.off, o->bytes);
     if (st != GIN_OK)
         return st;
     o->path = gi_window_reach(o->comm, w, o->world, at.off, &o->remote, &o->pid);
@@ -106,7 +106,7 @@ static int op_local(struct op *o, gin_at_t at)
     const struct gin_i_window *w;
     int st = gi_op_window(o->comm, o->call, at, o->bytes, 0, &w);
     if (st == GIN_OK)
-        st = check_live(o, w, at.off);
+        st = gi_op_live(o->g, o->call, w, at.off, o->bytes);
     if (st == GIN_OK)
         o->local = (void *)(uintptr_t)(w->local + at.off);
     return st;

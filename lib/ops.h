@@ -12,4 +12,8 @@
 int gi_op_window(gin_comm_t *comm, const char *call, gin_at_t at, uint64_t bytes, int update,
                  const struct gin_i_window **win);
 
+/* With GINSHMEM_CHECK=1 a place in the heap must lie in one live block, else GIN_ERANGE. */
+int gi_op_live(const gin_t *g, const char *call, const struct gin_i_window *w, uint64_t off,
+               uint64_t bytes);
+
 #endif

@@ -100,7 +100,7 @@ GIN_OP int gin_amo_fetch_add(const gin_t *g, gin_group_t grp, gin_team_t team, i
 {
     uint64_t *w = (uint64_t *)gin_i_amo_word(g, grp, team, peer, at, 8);
     if (GIN_UNLIKELY(w == NULL || old == NULL))
-        return gin_i_amo64(g, grp, team, peer, at, GIN_I_AMO_ADD, value, 0, old);
+        return gin_i_amo64(g, grp, team, peer, at, GIN_I_AMO_FETCH_ADD, value, 0, old);
     *old = __atomic_fetch_add(w, value, __ATOMIC_RELAXED);
     return GIN_OK;
 }
@@ -110,7 +110,7 @@ GIN_OP int gin_amo_fetch_and(const gin_t *g, gin_group_t grp, gin_team_t team, i
 {
     uint64_t *w = (uint64_t *)gin_i_amo_word(g, grp, team, peer, at, 8);
     if (GIN_UNLIKELY(w == NULL || old == NULL))
-        return gin_i_amo64(g, grp, team, peer, at, GIN_I_AMO_AND, value, 0, old);
+        return gin_i_amo64(g, grp, team, peer, at, GIN_I_AMO_FETCH_AND, value, 0, old);
     *old = __atomic_fetch_and(w, value, __ATOMIC_RELAXED);
     return GIN_OK;
 }
@@ -120,7 +120,7 @@ GIN_OP int gin_amo_fetch_or(const gin_t *g, gin_group_t grp, gin_team_t team, in
 {
     uint64_t *w = (uint64_t *)gin_i_amo_word(g, grp, team, peer, at, 8);
     if (GIN_UNLIKELY(w == NULL || old == NULL))
-        return gin_i_amo64(g, grp, team, peer, at, GIN_I_AMO_OR, value, 0, old);
+        return gin_i_amo64(g, grp, team, peer, at, GIN_I_AMO_FETCH_OR, value, 0, old);
     *old = __atomic_fetch_or(w, value, __ATOMIC_RELAXED);
     return GIN_OK;
 }
@@ -130,7 +130,7 @@ GIN_OP int gin_amo_fetch_xor(const gin_t *g, gin_group_t grp, gin_team_t team, i
 {
     uint64_t *w = (uint64_t *)gin_i_amo_word(g, grp, team, peer, at, 8);
     if (GIN_UNLIKELY(w == NULL || old == NULL))
-        return gin_i_amo64(g, grp, team, peer, at, GIN_I_AMO_XOR, value, 0, old);
+        return gin_i_amo64(g, grp, team, peer, at, GIN_I_AMO_FETCH_XOR, value, 0, old);
     *old = __atomic_fetch_xor(w, value, __ATOMIC_RELAXED);
     return GIN_OK;
 }
@@ -221,7 +221,7 @@ GIN_OP int gin_amo_fetch_add32(const gin_t *g, gin_group_t grp, gin_team_t team,
 {
     uint32_t *w = (uint32_t *)gin_i_amo_word(g, grp, team, peer, at, 4);
     if (GIN_UNLIKELY(w == NULL || old == NULL))
-        return gin_i_amo32(g, grp, team, peer, at, GIN_I_AMO_ADD, value, 0, old);
+        return gin_i_amo32(g, grp, team, peer, at, GIN_I_AMO_FETCH_ADD, value, 0, old);
     *old = __atomic_fetch_add(w, value, __ATOMIC_RELAXED);
     return GIN_OK;
 }
@@ -231,7 +231,7 @@ GIN_OP int gin_amo_fetch_and32(const gin_t *g, gin_group_t grp, gin_team_t team,
 {
     uint32_t *w = (uint32_t *)gin_i_amo_word(g, grp, team, peer, at, 4);
     if (GIN_UNLIKELY(w == NULL || old == NULL))
-        return gin_i_amo32(g, grp, team, peer, at, GIN_I_AMO_AND, value, 0, old);
+        return gin_i_amo32(g, grp, team, peer, at, GIN_I_AMO_FETCH_AND, value, 0, old);
     *old = __atomic_fetch_and(w, value, __ATOMIC_RELAXED);
     return GIN_OK;
 }
@@ -241,7 +241,7 @@ GIN_OP int gin_amo_fetch_or32(const gin_t *g, gin_group_t grp, gin_team_t team, 
 {
     uint32_t *w = (uint32_t *)gin_i_amo_word(g, grp, team, peer, at, 4);
     if (GIN_UNLIKELY(w == NULL || old == NULL))
-        return gin_i_amo32(g, grp, team, peer, at, GIN_I_AMO_OR, value, 0, old);
+        return gin_i_amo32(g, grp, team, peer, at, GIN_I_AMO_FETCH_OR, value, 0, old);
     *old = __atomic_fetch_or(w, value, __ATOMIC_RELAXED);
     return GIN_OK;
 }
@@ -251,7 +251,7 @@ GIN_OP int gin_amo_fetch_xor32(const gin_t *g, gin_group_t grp, gin_team_t team,
 {
     uint32_t *w = (uint32_t *)gin_i_amo_word(g, grp, team, peer, at, 4);
     if (GIN_UNLIKELY(w == NULL || old == NULL))
-        return gin_i_amo32(g, grp, team, peer, at, GIN_I_AMO_XOR, value, 0, old);
+        return gin_i_amo32(g, grp, team, peer, at, GIN_I_AMO_FETCH_XOR, value, 0, old);
     *old = __atomic_fetch_xor(w, value, __ATOMIC_RELAXED);
     return GIN_OK;
 }

@@ -15,7 +15,11 @@ enum gin_i_amo_op {
     GIN_I_AMO_AND,
     GIN_I_AMO_OR,
     GIN_I_AMO_XOR,
-    GIN_I_AMO_FETCH,
+    GIN_I_AMO_FETCH, /* from here on the word's old value is wanted */
+    GIN_I_AMO_FETCH_ADD,
+    GIN_I_AMO_FETCH_AND,
+    GIN_I_AMO_FETCH_OR,
+    GIN_I_AMO_FETCH_XOR,
     GIN_I_AMO_SWAP,
     GIN_I_AMO_CAS
 };

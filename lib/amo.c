@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Atomic operations that inlined code could not do at once: in checked mode, on windows that are
+ * not at one stride, and to be refused. A word of a host window has one applier, the processors of
+ * its host, so any rank that maps it may apply.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "devcomm.h"
+#include "ops.h"
+
+static const char *const names[] = {
+    [GIN_I_AMO_SET] = "gin_amo_set",
+    [GIN_I_AMO_ADD] = "gin_amo_add",
+    [GIN_I_AMO_AND] = "gin_amo_and",
+    [GIN_I_AMO_OR] = "gin_amo_or",
+    [GIN_I_AMO_XOR] = "gin_amo_xor",
+    [GIN_I_AMO_FETCH] = "gin_amo_fetch",
+    [GIN_I_AMO_FETCH_ADD] = "gin_amo_fetch_add",
+    [GIN_I_AMO_FETCH_AND] = "gin_amo_fetch_and",
+    [GIN_I_AMO_FETCH_OR] = "gin_amo_fetch_or",
+    [GIN_I_AMO_FETCH_XOR] = "gin_amo_fetch_xor",
+    [GIN_I_AMO_SWAP] = "gin_amo_swap",
+    [GIN_I_AMO_CAS] = "gin_amo_cas",
+};
+
+/* The word before. */
+static uint64_t apply64(uint64_t *w, enum gin_i_amo_op op, uint64_t value, uint64_t expected)
+{
+    switch (op) {
+    case GIN_I_AMO_SET:
+    case GIN_I_AMO_SWAP: return __atomic_exchange_n(w, value, __ATOMIC_RELAXED);
+    case GIN_I_AMO_ADD:
+    case GIN_I_AMO_FETCH_ADD: return __atomic_fetch_add(w, value, __ATOMIC_RELAXED);
+    case GIN_I_AMO_AND:
+    case GIN_I_AMO_FETCH_AND: return __atomic_fetch_and(w, value, __ATOMIC_RELAXED);
+    case GIN_I_AMO_OR:
+    case GIN_I_AMO_FETCH_OR: return __atomic_fetch_or(w, value, __ATOMIC_RELAXED);
+    case GIN_I_AMO_XOR:
+    case GIN_I_AMO_FETCH_XOR: return __atomic_fetch_xor(w, value, __ATOMIC_RELAXED);
+    case GIN_I_AMO_FETCH: return GIN_LOAD_RELAXED(w);
+    case GIN_I_AMO_CAS: break;
+    }
+    __atomic_compare_exchange_n(w, &expected, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return expected;
+}
+
+static uint32_t apply32(uint32_t *w, enum gin_i_amo_op op, uint32_t value, uint32_t expected)
+{
+    switch (op) {
+    case GIN_I_AMO_SET:
+    case GIN_I_AMO_SWAP: return __atomic_exchange_n(w, value, __ATOMIC_RELAXED);
+    case GIN_I_AMO_ADD:
+    case GIN_I_AMO_FETCH_ADD: return __atomic_fetch_add(w, value, __ATOMIC_RELAXED);
+    case GIN_I_AMO_AND:
+    case GIN_I_AMO_FETCH_AND: return __atomic_fetch_and(w, value, __ATOMIC_RELAXED);
+    case GIN_I_AMO_OR:
+    case GIN_I_AMO_FETCH_OR: return __atomic_fetch_or(w, value, __ATOMIC_RELAXED);
+    case GIN_I_AMO_XOR:
+    case GIN_I_AMO_FETCH_XOR: return __atomic_fetch_xor(w, value, __ATOMIC_RELAXED);
+    case GIN_I_AMO_FETCH: return GIN_LOAD_RELAXED(w);
+    case GIN_I_AMO_CAS: break;
+    }
+    __atomic_compare_exchange_n(w, &expected, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return expected;
+}
+
+/* This process's address of the word, or why there is none. */
+static int find_word(const gin_t *g, gin_team_t team, int peer, gin_at_t at, enum gin_i_amo_op op,
+                     uint32_t bytes, void **word)
+{
+    gin_comm_t *comm = gi_comm_of(g);
+    const struct gin_i_window *w;
+    pid_t pid;
+    int world = gi_team_world(comm, team, peer);
+    if (world < 0)
+        return gi_fail_context("%s", names[op]);
+    if (at.win.w == GIN_I_WINDOW_LOCAL)
+        return gi_fail(GIN_EINVAL,
+                       "%s: gin_at_local() names no word of a window; use gin_at_ptr() for "
+                       "heap and window memory",
+                       names[op]);
+    int st =
+        gi_op_window(comm, names[op], at, bytes, op != GIN_I_AMO_FETCH && world != comm->rank, &w);
+    if (st != GIN_OK)
+        return st;
+    st = gi_op_live(g, names[op], w, at.off, bytes);
+    if (st != GIN_OK)
+        return st;
+    gin_path_t path = gi_window_reach(comm, w, world, at.off, word, &pid);
+    if (path == GIN_PATH_NONE)
+        return gi_fail_context("%s", names[op]);
+    if (((uintptr_t)*word & (bytes - 1)) != 0)
+        return gi_fail(GIN_EINVAL,
+                       "%s: the word at offset %" PRIu64 " of window %#" PRIx64 " is not %" PRIu32
+                       "-byte aligned at rank %d",
+                       names[op], at.off, at.win.w, bytes, world);
+    if (path == GIN_PATH_CMA)
+        return gi_fail(GIN_ENOTSUP,
+                       "%s: rank %d's part of window %#" PRIx64
+                       " is user memory of another process, which is copied by process_vm calls "
+                       "only; atomics on it need the network transport, which is not built yet. "
+                       "Put the word into the heap",
+                       names[op], world, at.win.w);
+    return GIN_OK;
+}
+
+int gin_i_amo(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t at,
+              enum gin_i_amo_op op, uint32_t bytes, uint64_t value, uint64_t expected,
+              uint64_t *old)
+{
+    void *word;
+    if ((unsigned)op > GIN_I_AMO_CAS || (bytes != 4 && bytes != 8))
+        return gi_fail(GIN_EINVAL, "atomic operation %u on %" PRIu32 " bytes is none", (unsigned)op,
+                       bytes);
+    int st = gi_op_enter(g, grp, 0, names[op]);
+    if (st == GIN_OK && op >= GIN_I_AMO_FETCH && old == NULL)
+        st = gi_fail(GIN_EINVAL, "%s: old is NULL", names[op]);
+    if (st == GIN_OK)
+        st = find_word(g, team, peer, at, op, bytes, &word);
+    if (st != GIN_OK)
+        return st;
+    uint64_t was = bytes == 8 ? apply64(word, op, value, expected)
+                              : apply32(word, op, (uint32_t)value, (uint32_t)expected);
+    if (op >= GIN_I_AMO_FETCH)
+        *old = was;
+    return GIN_OK;
+}
