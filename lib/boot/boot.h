@@ -38,7 +38,8 @@ struct gi_boot {
 int gi_boot_open(const struct gi_env *env, const struct gin_config *config, struct gi_boot **boot);
 
 /* Wrappers that add the text of the failing bootstrap. */
-int gi_boot_allgather(struct gi_boot *b, const void *in, void *out, size_t bytes, uint64_t deadline);
+int gi_boot_allgather(struct gi_boot *b, const void *in, void *out, size_t bytes,
+                      uint64_t deadline);
 int gi_boot_barrier(struct gi_boot *b, uint64_t deadline);
 void gi_boot_close(struct gi_boot *b);
 
