@@ -24,9 +24,8 @@ struct gi_heap {
     struct gi_zone zone;
     uint64_t limit; /* c.max down to where a chunk can end */
     uint64_t max_align;
-    uint64_t peak;
-    _Atomic uint64_t size;
-    pthread_mutex_t lock; /* of alloc and peak: find, check and state come from any thread */
+    _Atomic uint64_t peak, size; /* as agreed on */
+    pthread_mutex_t lock; /* around changes of alloc and around its readers on other threads */
     struct gi_alloc alloc;
 };
 
@@ -168,19 +167,29 @@ static int take(struct gi_heap *h, uint64_t bytes, uint64_t align, struct tentat
     return st;
 }
 
+static void give(struct gi_heap *h, uint64_t off, uint64_t bytes)
+{
+    gi_zone_drop(&h->zone, off, bytes);
+    pthread_mutex_lock(&h->lock);
+    gi_alloc_give(&h->alloc, off, NULL);
+    pthread_mutex_unlock(&h->lock);
+}
+
 static void untake(struct gi_heap *h, const struct tentative *t)
 {
-    gi_zone_drop(&h->zone, t->off, t->bytes);
-    gi_alloc_give(&h->alloc, t->off, NULL);
-    if (t->grown)
+    give(h, t->off, t->bytes);
+    if (t->grown) {
+        pthread_mutex_lock(&h->lock);
         shrink(h);
+        pthread_mutex_unlock(&h->lock);
+    }
 }
 
 /* What has been agreed counts. */
 static void commit(struct gi_heap *h)
 {
-    if (h->alloc.used > h->peak)
-        h->peak = h->alloc.used;
+    if (h->alloc.used > atomic_load_explicit(&h->peak, memory_order_relaxed))
+        atomic_store_explicit(&h->peak, h->alloc.used, memory_order_relaxed);
     if (h->alloc.size != atomic_load_explicit(&h->size, memory_order_relaxed))
         atomic_store_explicit(&h->size, h->alloc.size, memory_order_release);
 }
@@ -203,15 +212,12 @@ int gi_heap_malloc(struct gi_heap *h, uint64_t bytes, uint64_t align, unsigned f
         gi_zone_make(&h->zone, t.off, bytes, 0, flags & GI_HEAP_ZERO);
     rec.offset = t.off;
     st = agree(h, &rec);
-
-    pthread_mutex_lock(&h->lock);
-    if (st == GIN_OK)
+    if (st == GIN_OK) {
         commit(h);
-    else if (rec.status == GIN_OK)
-        untake(h, &t);
-    pthread_mutex_unlock(&h->lock);
-    if (st == GIN_OK)
         *off = t.off;
+    } else if (rec.status == GIN_OK) {
+        untake(h, &t);
+    }
     return st;
 }
 
@@ -234,17 +240,11 @@ int gi_heap_free(struct gi_heap *h, uint64_t off)
 
     if (off == GI_HEAP_NONE)
         return GIN_OK;
-    pthread_mutex_lock(&h->lock);
     rec.status = look(h, off, &bytes, NULL);
-    pthread_mutex_unlock(&h->lock);
     st = agree(h, &rec);
-    if (st != GIN_OK)
-        return st;
-    gi_zone_drop(&h->zone, off, bytes);
-    pthread_mutex_lock(&h->lock);
-    gi_alloc_give(&h->alloc, off, NULL);
-    pthread_mutex_unlock(&h->lock);
-    return GIN_OK;
+    if (st == GIN_OK)
+        give(h, off, bytes);
+    return st;
 }
 
 /* The block stays where it is. */
@@ -266,8 +266,8 @@ static int resize(struct gi_heap *h, struct gi_agree_record *rec, uint64_t off, 
         gi_zone_resize(&h->zone, off, old, bytes);
     pthread_mutex_lock(&h->lock);
     gi_alloc_resize(&h->alloc, off, bytes);
-    commit(h);
     pthread_mutex_unlock(&h->lock);
+    commit(h);
     return GIN_OK;
 }
 
@@ -291,16 +291,12 @@ static int move(struct gi_heap *h, struct gi_agree_record *rec, uint64_t off, ui
         rec->op = GI_AGREE_REALLOC_END;
         st = agree(h, rec);
     }
-    if (st == GIN_OK)
-        gi_zone_drop(&h->zone, off, old);
-    pthread_mutex_lock(&h->lock);
     if (st == GIN_OK) {
         commit(h);
-        gi_alloc_give(&h->alloc, off, NULL);
+        give(h, off, old);
     } else {
         untake(h, t);
     }
-    pthread_mutex_unlock(&h->lock);
     return st;
 }
 
@@ -320,8 +316,8 @@ int gi_heap_realloc(struct gi_heap *h, uint64_t off, uint64_t bytes, uint64_t *n
             *new_off = GI_HEAP_NONE;
         return st;
     }
-    pthread_mutex_lock(&h->lock);
     rec.status = look(h, off, &old, &rec.align);
+    pthread_mutex_lock(&h->lock);
     if (rec.status == GIN_OK) {
         rec.status = gi_alloc_resize_prepare(&h->alloc, off, bytes);
         moves = rec.status == GIN_EAGAIN;
@@ -379,7 +375,7 @@ void gi_heap_get_state(struct gi_heap *h, struct gi_heap_state *state)
     *state = (struct gi_heap_state){.size = s.total,
                                     .max = h->limit,
                                     .used = s.used,
-                                    .peak = h->peak,
+                                    .peak = atomic_load_explicit(&h->peak, memory_order_relaxed),
                                     .largest_free = s.largest_free,
                                     .blocks = s.blocks,
                                     .backing = h->c.segment->backing};

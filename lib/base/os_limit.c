@@ -104,15 +104,18 @@ uint64_t gi_os_file_limit(void)
 bool gi_os_huge_pages(uint64_t *bytes, uint64_t *free)
 {
     char text[8192];
-    uint64_t count, reserved, surplus = 0;
+    uint64_t count, reserved, taken, surplus = 0;
 
     if (gi_os_read_file("/proc/meminfo", text, sizeof(text)) <= 0)
         return false;
     *bytes = number_of(text, "Hugepagesize");
     count = number_of(text, "HugePages_Free");
     reserved = number_of(text, "HugePages_Rsvd");
+    taken = number_of(text, "HugePages_Surp");
     if (gi_os_read_file("/proc/sys/vm/nr_overcommit_hugepages", text, sizeof(text)) > 0)
         number(text, &surplus);
-    *free = (count - (reserved < count ? reserved : count) + surplus) * *bytes;
+    count -= reserved < count ? reserved : count;
+    surplus -= taken < surplus ? taken : surplus;
+    *free = (count + surplus) * *bytes;
     return *bytes != 0;
 }
