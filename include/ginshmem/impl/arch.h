@@ -50,7 +50,11 @@ typedef unsigned long uintptr_t;
 /* GIN_VALUE: makes or takes apart a value; runs on both devices. GIN_OP: an operation's body. */
 #ifdef __CUDACC__
 #define GIN_VALUE static __host__ __device__ __forceinline__
-#define GIN_OP    static inline
+#ifdef __CUDACC_RTC__
+#define GIN_OP static inline __device__ /* NVRTC takes no host function */
+#else
+#define GIN_OP static inline
+#endif
 #elif defined(__GNUC__)
 #define GIN_VALUE static inline __attribute__((always_inline, unused))
 #define GIN_OP    static inline __attribute__((always_inline, unused))
