@@ -68,7 +68,6 @@ static int heap_open(gin_comm_t *comm)
                                .chunk = comm->env.heap_chunk,
                                .kind = GIN_KIND_HOST,
                                .check = comm->env.check != 0,
-                               .rank = comm->rank,
                                .size = comm->size,
                                .calls = &comm->calls,
                                .exchange = gi_exchange,
@@ -366,26 +365,4 @@ void *gin_ptr(gin_comm_t *comm, const void *mine, int rank)
         return NULL;
     default: return NULL;
     }
-}
-
-/* ---- teams that the heap makes ---- */
-
-gin_team_t gin_team_world(gin_comm_t *comm)
-{
-    return gi_comm_enter(comm, "gin_team_world") == GIN_OK ? comm->world : gin_team_invalid();
-}
-
-gin_team_t gin_team_node(gin_comm_t *comm)
-{
-    return gi_comm_enter(comm, "gin_team_node") == GIN_OK ? comm->node : gin_team_invalid();
-}
-
-gin_team_t gin_team_lsa(gin_comm_t *comm)
-{
-    return gi_comm_enter_up(comm, "gin_team_lsa") == GIN_OK ? comm->lsa : gin_team_invalid();
-}
-
-gin_team_t gin_team_rail(gin_comm_t *comm)
-{
-    return gi_comm_enter_up(comm, "gin_team_rail") == GIN_OK ? comm->rail : gin_team_invalid();
 }

@@ -14,7 +14,7 @@ GI_ENV(log, LOG, WORD, "warn", 0, 0, "error|warn|info|debug|trace -- least impor
 GI_ENV(log_file, LOG_FILE, TEXT, "", 0, 0, "file for messages; %r is the rank, %p the process id")
 GI_ENV(check, CHECK, BOOL, "0", 0, 1,
        "check every call: live heap blocks, red zones, agreement of collective arguments")
-GI_ENV(heap_size, HEAP_SIZE, SIZE, "64M", 65536, INT64_MAX,
+GI_ENV(heap_size, HEAP_SIZE, SIZE, "16M", 65536, INT64_MAX,
        "heap at first use, per rank; grows by chunks up to GINSHMEM_HEAP_MAX")
 GI_ENV(heap_max, HEAP_MAX, SIZE, "64G", 65536, INT64_MAX,
        "limit of the heap per rank (address space, not memory)")
