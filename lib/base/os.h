@@ -29,7 +29,10 @@ enum gi_os_call {
     GI_OS_THREAD,
     GI_OS_CALLS
 };
-/* Make calls first..first+count-1 (counted from 1, from now) of a kind fail with err. Test only. */
+/*
+ * Make calls first..first+count-1 (counted from 1, from now) of a kind fail with err. Test only.
+ * GI_OS_CMA alone takes a negative err: those calls move at most -err bytes.
+ */
 void gi_os_inject(enum gi_os_call call, unsigned first, unsigned count, int err);
 
 size_t gi_os_page_size(void);
@@ -48,6 +51,8 @@ int gi_os_reserve(size_t bytes, void **addr);       /* PROT_NONE range, well ali
 int gi_os_map_shared(void *addr, int fd, uint64_t off, size_t bytes); /* over a reserved range */
 int gi_os_unreserve(void *addr, size_t bytes);
 int gi_os_protect_none(void *addr, size_t bytes); /* put the reservation back */
+uint64_t gi_os_address_limit(void);               /* RLIMIT_AS in bytes, UINT64_MAX: none */
+int gi_os_file_id(int fd, uint64_t id[2], uint64_t *size); /* device and inode; its length */
 void *gi_os_map_private(
     size_t bytes); /* zeroed pages that a fork()ed child finds zeroed; or NULL */
 void gi_os_unmap(void *addr, size_t bytes);
@@ -67,10 +72,14 @@ int gi_os_read_full(int fd, void *buf, size_t n, uint64_t deadline); /* -ECONNRE
 int gi_os_write_full(int fd, const void *buf, size_t n, uint64_t deadline);
 ssize_t gi_os_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t gi_os_recvmsg(int fd, struct msghdr *msg, int flags);
+int gi_os_peer(int fd, pid_t *pid, uid_t *uid); /* who is at the other end of a Unix socket */
 
 /* Processes */
 int gi_os_pidfd_open(pid_t pid);
 bool gi_os_pidfd_dead(int pidfd); /* true once the process has exited */
+/* When a living process began, in an unspecified unit (0: not known); -ESRCH once it has exited. */
+int gi_os_process_start(pid_t pid, uint64_t *start);
+uint64_t gi_os_namespace(const char *kind); /* number of this process's "net" ...; 0: not known */
 ssize_t gi_os_vm_read(pid_t pid, const struct iovec *local, const struct iovec *remote);
 ssize_t gi_os_vm_write(pid_t pid, const struct iovec *local, const struct iovec *remote);
 int gi_os_host_id(char *buf, size_t n); /* boot id + ipc/net/pid namespaces of this process */

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/os.h"
 #include "base/os_inject.h"
@@ -99,6 +101,7 @@ int gi_os_reserve(size_t bytes, void **addr)
 }
 
 /* No reservation: the length may exceed the object, and huge pages of it would be claimed here. */
+/* Without MAP_NORESERVE a map of huge pages would set aside the whole length at once. */
 int gi_os_map_shared(void *addr, int fd, uint64_t off, size_t bytes)
 {
     int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
@@ -142,4 +145,22 @@ bool gi_os_is_mapped(uint64_t addr)
     unsigned char resident;
     return mincore((void *)(uintptr_t)(addr & ~(uint64_t)(page - 1)), page, &resident) == 0 ||
            errno != ENOMEM;
+}
+
+uint64_t gi_os_address_limit(void)
+{
+    struct rlimit l;
+    return getrlimit(RLIMIT_AS, &l) != 0 || l.rlim_cur == RLIM_INFINITY ? UINT64_MAX
+                                                                        : (uint64_t)l.rlim_cur;
+}
+
+int gi_os_file_id(int fd, uint64_t id[2], uint64_t *size)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    id[0] = (uint64_t)st.st_dev;
+    id[1] = (uint64_t)st.st_ino;
+    *size = (uint64_t)st.st_size;
+    return 0;
 }

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -26,21 +27,65 @@ bool gi_os_pidfd_dead(int pidfd)
     return gi_os_poll(&p, 1, 0) > 0 && (p.revents & POLLIN) != 0;
 }
 
-ssize_t gi_os_vm_read(pid_t pid, const struct iovec *local, const struct iovec *remote)
+/* Where "(comm) S ..." of /proc/PID/stat goes on: comm may hold anything, parentheses too. */
+int gi_os_process_start(pid_t pid, uint64_t *start)
+{
+    char path[32], text[1024];
+    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+    int len = gi_os_read_file(path, text, sizeof(text));
+    const char *rest = len > 0 ? strrchr(text, ')') : NULL;
+    long threads;
+    unsigned long long began;
+    char state;
+    if (rest != NULL &&
+        sscanf(rest,
+               ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+               &state, &threads, &began) == 3) {
+        /* A zombie with threads is one whose first thread alone has ended. */
+        if ((state == 'Z' || state == 'X') && threads <= 1)
+            return -ESRCH;
+        *start = began;
+        return 0;
+    }
+    if (kill(pid, 0) != 0 && errno == ESRCH)
+        return -ESRCH;
+    *start = 0;
+    return 0;
+}
+
+uint64_t gi_os_namespace(const char *kind)
+{
+    char path[32];
+    struct stat st;
+    snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+    return stat(path, &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+static int injected_cma(struct iovec *cut)
 {
     int err = gi_os_injected(GI_OS_CMA);
+    if (err < 0 && cut->iov_len > (size_t)-err)
+        cut->iov_len = (size_t)-err;
+    return err > 0 ? err : 0;
+}
+
+ssize_t gi_os_vm_read(pid_t pid, const struct iovec *local, const struct iovec *remote)
+{
+    struct iovec cut = *remote;
+    int err = injected_cma(&cut);
     if (err != 0)
         return -err;
-    ssize_t r = process_vm_readv(pid, local, 1, remote, 1, 0);
+    ssize_t r = process_vm_readv(pid, local, 1, &cut, 1, 0);
     return r < 0 ? -errno : r;
 }
 
 ssize_t gi_os_vm_write(pid_t pid, const struct iovec *local, const struct iovec *remote)
 {
-    int err = gi_os_injected(GI_OS_CMA);
+    struct iovec cut = *remote;
+    int err = injected_cma(&cut);
     if (err != 0)
         return -err;
-    ssize_t r = process_vm_writev(pid, local, 1, remote, 1, 0);
+    ssize_t r = process_vm_writev(pid, local, 1, &cut, 1, 0);
     return r < 0 ? -errno : r;
 }
 

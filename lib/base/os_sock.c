@@ -241,3 +241,14 @@ ssize_t gi_os_recvmsg(int fd, struct msghdr *msg, int flags)
             return -errno;
     }
 }
+
+int gi_os_peer(int fd, pid_t *pid, uid_t *uid)
+{
+    struct ucred who;
+    socklen_t n = sizeof(who);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) != 0)
+        return -errno;
+    *pid = who.pid;
+    *uid = who.uid;
+    return 0;
+}
