@@ -23,7 +23,7 @@ struct gi_shm_rank {
     uint64_t pid_space; /* equal values: pids mean the same */
     uint64_t probe;     /* address in that process of a word that holds `process` */
     pid_t pid;
-    uid_t uid;
+    uid_t uid; /* effective: what the kernel tells about the end of a socket */
 };
 
 typedef int (*gi_shm_allgather_fn)(void *arg, const void *in, void *out, size_t bytes);
@@ -32,11 +32,11 @@ struct gi_shm_config {
     int rank, size;
     const struct gi_shm_rank *ranks; /* by world rank; lives as long as the map */
     uint64_t job[2];                 /* names the communicator; same on all ranks */
-    int fd;                          /* my memory object, stays the caller's */
-    uint64_t stride;                 /* wished slot size; the agreed one may be smaller */
-    uint64_t min_stride;             /* below it the join fails (GIN_ENOMEM) */
-    bool lsa;                        /* false: be alone (GINSHMEM_DISABLE_LSA) */
-    bool cma;                        /* false: no process_vm calls */
+    int fd;              /* my memory object, stays the caller's; its first page is reserved */
+    uint64_t stride;     /* wished slot size, rounded up to 2 MiB; the agreed one may be smaller */
+    uint64_t min_stride; /* below it the join fails (GIN_ENOMEM) */
+    bool lsa;            /* false: be alone (GINSHMEM_DISABLE_LSA) */
+    bool cma;            /* false: no process_vm calls */
     gi_shm_allgather_fn allgather;
     void *arg;
     uint64_t deadline;
@@ -66,15 +66,23 @@ struct gi_shm {
     struct gi_shm_procs *procs; /* pidfds of other processes, one each */
 };
 
-/* Collective over all ranks of the communicator. */
+/*
+ * Collective over all ranks of the communicator, four allgathers or five. Fails on all ranks or on
+ * none, unless an allgather itself fails.
+ */
 int gi_shm_join(const struct gi_shm_config *config, struct gi_shm **shm);
 /* Local; the last leaver of a process unmaps. */
 void gi_shm_leave(struct gi_shm *shm);
 
-/* World rank of a process of this pid space that has exited, or -1. Cheap: one poll(2). */
+/*
+ * Lowest world rank whose process, in this pid space, has exited, or -1. One poll(2); any thread.
+ */
 int gi_shm_dead(struct gi_shm *shm);
 
-/* Copy to or from another process; handles short counts. GIN_OK, GIN_EPEER (gone), GIN_ESYS. */
+/*
+ * Copy to or from another process; handles short counts. GIN_OK, GIN_EPEER (gone), GIN_ESYS. After
+ * a failure a part may have been copied.
+ */
 int gi_cma_write(pid_t pid, void *remote, const void *local, size_t bytes);
 int gi_cma_read(pid_t pid, void *local, const void *remote, size_t bytes);
 
