@@ -71,7 +71,7 @@ int gi_card_make(const gin_comm_t *comm, const gin_config_t *config, struct gi_c
     card->lsa = !comm->env.disable_lsa;
     card->address_of_card = (uint64_t)(uintptr_t)&process.number;
     card->pid = (int32_t)getpid();
-    card->uid = (int32_t)getuid();
+    card->uid = (int32_t)geteuid();
     snprintf(card->host_id, sizeof(card->host_id), "%.63s", host);
     return GIN_OK;
 }

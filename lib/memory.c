@@ -15,13 +15,13 @@ static int gather(void *arg, const void *in, void *out, size_t bytes)
     return gi_comm_gather(arg, in, out, bytes);
 }
 
-/* What mapping needs of the cards. A rank that wants no LSA proposes a host of its own. */
+/* What mapping needs of the cards. */
 static struct gi_shm_rank *shm_ranks(const gin_comm_t *comm)
 {
     struct gi_shm_rank *ranks = calloc((size_t)comm->size, sizeof(*ranks));
     for (int r = 0; ranks != NULL && r < comm->size; r++) {
         const struct gi_card *c = &comm->cards[r];
-        ranks[r].host = c->lsa ? c->host : ~c->host - (uint64_t)r;
+        ranks[r].host = c->host;
         ranks[r].process = c->process;
         ranks[r].pid_space = c->pid_space;
         ranks[r].probe = c->address_of_card;
