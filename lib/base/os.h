@@ -73,6 +73,10 @@ int gi_os_write_full(int fd, const void *buf, size_t n, uint64_t deadline);
 ssize_t gi_os_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t gi_os_recvmsg(int fd, struct msghdr *msg, int flags);
 int gi_os_peer(int fd, pid_t *pid, uid_t *uid); /* who is at the other end of a Unix socket */
+int gi_os_set_option(int fd, int level, int option, int value);
+int gi_os_sockname(int fd, struct sockaddr *sa, uint32_t *len); /* *len: room in, length out */
+int gi_os_peername(int fd, struct sockaddr *sa, uint32_t *len);
+int gi_os_dup(int fd); /* another descriptor, close-on-exec and above 2 */
 
 /* Processes */
 int gi_os_pidfd_open(pid_t pid);

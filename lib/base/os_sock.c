@@ -252,3 +252,24 @@ int gi_os_peer(int fd, pid_t *pid, uid_t *uid)
     *uid = who.uid;
     return 0;
 }
+
+int gi_os_set_option(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof(value)) != 0 ? -errno : 0;
+}
+
+int gi_os_sockname(int fd, struct sockaddr *sa, uint32_t *len)
+{
+    return getsockname(fd, sa, len) != 0 ? -errno : 0;
+}
+
+int gi_os_peername(int fd, struct sockaddr *sa, uint32_t *len)
+{
+    return getpeername(fd, sa, len) != 0 ? -errno : 0;
+}
+
+int gi_os_dup(int fd)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    return copy < 0 ? -errno : copy;
+}
