@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The bootstrap over TCP: every rank keeps one connection to rank 0, the root. What goes over it:
+ *
+ *   rank -> root  hello: magic, version, rank, size, job, nonce, secret
+ *   root -> rank  ACK at once, or REFUSE with the reason; WELCOME when all are there
+ *   collective    DATA of each rank -> root; DATA of all -> each rank, or ERROR with the reason
+ *   end           BYE, either way
+ *
+ * The magic is the first eight bytes of all; a connection that shows another one, or nothing for a
+ * while, belongs to a stranger and is closed without disturbing anything. Ranks of one job run on
+ * machines of one kind, so words travel in the machine's order.
+ */
+#ifndef GI_BOOT_BOOT_TCP_H
+#define GI_BOOT_BOOT_TCP_H
+
+#include "boot/boot_impl.h"
+#include "boot/boot_sock.h"
+
+#define GI_TCP_MAGIC   0x474e49424f4f5431u
+#define GI_TCP_VERSION 1u
+#define GI_TCP_SECRET  64
+/* Addresses and ports at which a root may be found. */
+#define GI_TCP_PLACES 16
+
+struct gi_tcp_hello {
+    uint64_t magic;
+    uint32_t version, rank, size, zero;
+    uint64_t job;   /* which of several jobs that might meet at a port */
+    uint64_t nonce; /* this attempt of this rank: its other connections are not rivals */
+    unsigned char secret[GI_TCP_SECRET];
+};
+
+enum gi_tcp_kind {
+    GI_TCP_ACK = 1,
+    GI_TCP_REFUSE,
+    GI_TCP_WELCOME,
+    GI_TCP_DATA,
+    GI_TCP_ERROR,
+    GI_TCP_BYE
+};
+
+struct gi_tcp_frame {
+    uint64_t magic;
+    uint32_t kind;
+    int32_t status;
+    uint64_t seq;
+    uint64_t bytes; /* behind the frame; a text in REFUSE and ERROR */
+};
+
+/* What a rank must know to join. */
+struct gi_tcp_job {
+    int rank, size;
+    uint64_t id;
+    unsigned char secret[GI_TCP_SECRET];
+    bool alone; /* nobody else uses these ports: another job there is an error, not bad luck */
+    int n_places;
+    struct gi_addr place[GI_TCP_PLACES];
+    char where[GI_ADDR_TEXT]; /* the places, for messages */
+};
+
+struct gi_tcp_boot {
+    struct gi_boot b;
+    uint64_t seq;
+    int broken; /* status of the failure that ended this bootstrap */
+    char why[GI_BOOT_WHY];
+    bool told;            /* the root has passed it on */
+    int fd;               /* to the root; -1 at the root */
+    int *fds;             /* the root's, by rank; own one -1. NULL elsewhere */
+    struct gi_tcp_rx *rx; /* the root's state per rank in a collective */
+};
+
+/* boot_root.c: gather all ranks at a listening socket, which stays the caller's. */
+int gi_tcp_gather(struct gi_tcp_boot *t, const struct gi_tcp_job *job, int listener,
+                  uint64_t deadline);
+/* boot_join.c: find the root and await its welcome. */
+int gi_tcp_join(struct gi_tcp_boot *t, const struct gi_tcp_job *job, uint64_t deadline);
+
+/* Send a frame of no or a short body, never waiting; failures show at the next use. */
+void gi_tcp_send_note(int fd, enum gi_tcp_kind kind, int status, const char *text);
+/* Receive exactly n bytes by the deadline: 0, -ETIMEDOUT, -ECONNRESET, another -errno. */
+int gi_tcp_recv_all(int fd, void *buf, size_t n, uint64_t deadline);
+/*
+ * Receive a frame. The body of a REFUSE or ERROR goes to text, which holds GI_BOOT_WHY. Errors as
+ * above; -EPROTO when it is no frame.
+ */
+int gi_tcp_recv_frame(int fd, struct gi_tcp_frame *f, char *text, uint64_t deadline);
+
+/* Constant-time comparison. */
+bool gi_tcp_same_secret(const unsigned char *a, const unsigned char *b);
+/* A fold of a text, to tell jobs apart; not a secret. */
+uint64_t gi_tcp_fold(const char *text);
+
+/* boot_tcp.c: bring t up from job; listener >= 0 at rank 0, and closed in any case. */
+int gi_tcp_open(const struct gi_tcp_job *job, int listener, const char *origin, uint64_t deadline,
+                struct gi_boot **boot);
+
+#endif
