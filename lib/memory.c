@@ -8,6 +8,8 @@
 
 #include "comm.h"
 
+#define DEFAULT_ALIGN 64 /* a cache line: blocks never share one */
+
 /* ---- bring-up ---- */
 
 static int gather(void *arg, const void *in, void *out, size_t bytes)
@@ -239,12 +241,12 @@ static void *allocate(gin_comm_t *comm, gin_kind_t kind, uint64_t align, uint64_
 
 void *gin_malloc_kind(gin_comm_t *comm, gin_kind_t kind, size_t bytes)
 {
-    return allocate(comm, kind, 0, bytes, 0, "gin_malloc");
+    return allocate(comm, kind, DEFAULT_ALIGN, bytes, 0, "gin_malloc");
 }
 
 void *gin_malloc(gin_comm_t *comm, size_t bytes)
 {
-    return allocate(comm, GIN_KIND_HOST, 0, bytes, 0, "gin_malloc");
+    return allocate(comm, GIN_KIND_HOST, DEFAULT_ALIGN, bytes, 0, "gin_malloc");
 }
 
 void *gin_calloc_kind(gin_comm_t *comm, gin_kind_t kind, size_t count, size_t size)
@@ -254,7 +256,7 @@ void *gin_calloc_kind(gin_comm_t *comm, gin_kind_t kind, size_t count, size_t si
         gi_fail(GIN_ERANGE, "gin_calloc: %zu * %zu bytes overflow", count, size);
         return NULL;
     }
-    return allocate(comm, kind, 0, bytes, GI_HEAP_ZERO, "gin_calloc");
+    return allocate(comm, kind, DEFAULT_ALIGN, bytes, GI_HEAP_ZERO, "gin_calloc");
 }
 
 void *gin_calloc(gin_comm_t *comm, size_t count, size_t size)
@@ -285,7 +287,7 @@ void *gin_realloc(gin_comm_t *comm, void *ptr, size_t bytes)
     if (st != GIN_OK)
         return NULL;
     if (ptr == NULL)
-        return allocate(comm, GIN_KIND_HOST, 0, bytes, 0, "gin_realloc");
+        return allocate(comm, GIN_KIND_HOST, DEFAULT_ALIGN, bytes, 0, "gin_realloc");
     if (!comm->up)
         return failed(gi_fail(GIN_EINVAL, "gin_realloc: %p is no block: the heap is empty", ptr));
     st = gi_heap_realloc(comm->heap, offset_of(comm, ptr), bytes, &off);
