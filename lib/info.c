@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What can be done here and why not, per communicator; counts of what there is. A capability that
+ * depends on memory and peers is "not known" (-1) before the heap is up: asking brings nothing up.
+ */
+#include <stdarg.h>
+#include <string.h>
+#include "comm.h"
+#include "devcomm.h"
+
+static const char *const names[GIN_CAPS] = {"lsa",    "cma", "net",       "cuda",   "multimem",
+                                            "engine", "gda", "hugepages", "shrink", "peer-death"};
+
+const char *gin_cap_name(gin_cap_t cap)
+{
+    return (unsigned)cap < GIN_CAPS ? names[cap] : "?";
+}
+
+static void set(gin_caps_t *c, gin_cap_t cap, int have, const char *fmt, ...) GIN_PRINTF(4, 5);
+static void set(gin_caps_t *c, gin_cap_t cap, int have, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    c->cap[cap].have = have;
+    vsnprintf(c->cap[cap].reason, sizeof(c->cap[cap].reason), fmt, ap);
+    va_end(ap);
+}
+
+/* Ranks on my host but me. */
+static int neighbours(const gin_comm_t *comm)
+{
+    return comm->node_size - 1;
+}
+
+static void lsa(const gin_comm_t *comm, gin_caps_t *c)
+{
+    if (!comm->cards[comm->rank].lsa)
+        set(c, GIN_CAP_LSA, 0, "GINSHMEM_DISABLE_LSA=1");
+    else if (neighbours(comm) == 0)
+        set(c, GIN_CAP_LSA, 0, "no other rank is on this host (%s)",
+            comm->cards[comm->rank].host_id);
+    else if (!comm->up)
+        set(c, GIN_CAP_LSA, -1, "proven when the heap comes up; %d other rank(s) on this host",
+            neighbours(comm));
+    else if (comm->shm->lsa_size == 1)
+        set(c, GIN_CAP_LSA, 0, "none of the %d other rank(s) on this host could be mapped",
+            neighbours(comm));
+    else
+        set(c, GIN_CAP_LSA, 1, "%d of %d other rank(s) on this host mapped, token read back",
+            comm->shm->lsa_size - 1, neighbours(comm));
+}
+
+static void cma(const gin_comm_t *comm, gin_caps_t *c)
+{
+    int n = 0;
+    if (comm->env.disable_cma) {
+        set(c, GIN_CAP_CMA, 0, "GINSHMEM_DISABLE_CMA=1");
+        return;
+    }
+    if (neighbours(comm) == 0) {
+        set(c, GIN_CAP_CMA, 0, "no other rank is on this host");
+        return;
+    }
+    if (!comm->up) {
+        set(c, GIN_CAP_CMA, -1, "probed when the heap comes up");
+        return;
+    }
+    for (int r = 0; r < comm->size; r++)
+        n += r != comm->rank && comm->host_of[r] == comm->host_of[comm->rank] &&
+             comm->shm->cma[r] != 0;
+    if (n > 0)
+        set(c, GIN_CAP_CMA, 1, "process_vm_readv/writev work with %d other rank(s)", n);
+    else
+        set(c, GIN_CAP_CMA, 0, "%s",
+            comm->shm->cma_reason[0] != 0 ? comm->shm->cma_reason : "the probe failed");
+}
+
+static void hugepages(const gin_comm_t *comm, gin_caps_t *c)
+{
+    if (comm->up)
+        set(c, GIN_CAP_HUGEPAGES, comm->segment->huge, "%s", comm->segment->backing);
+    else if (strcmp(comm->env.hugepages, "no") == 0)
+        set(c, GIN_CAP_HUGEPAGES, 0, "not asked for: GINSHMEM_HUGEPAGES=no");
+    else
+        set(c, GIN_CAP_HUGEPAGES, -1, "tried when the heap comes up: GINSHMEM_HUGEPAGES=%s",
+            comm->env.hugepages);
+}
+
+static void peer_death(const gin_comm_t *comm, gin_caps_t *c)
+{
+    if (neighbours(comm) == 0)
+        set(c, GIN_CAP_PEER_DEATH, comm->size == 1, "%s",
+            comm->size == 1 ? "there is no peer"
+                            : "ranks on other hosts are not watched: no network transport");
+    else if (!comm->up)
+        set(c, GIN_CAP_PEER_DEATH, -1, "peers are watched from when the heap is up");
+    else
+        set(c, GIN_CAP_PEER_DEATH, 1,
+            "pidfds of this host's processes and the ranks' abort words%s",
+            comm->n_hosts > 1 ? "; other hosts are not watched" : "");
+}
+
+static void not_built(gin_caps_t *c)
+{
+    set(c, GIN_CAP_NET, 0,
+        "no network transport is built yet; gininfo shows what libfabric offers");
+    set(c, GIN_CAP_CUDA, 0, "kernels and GPU memory are not built yet");
+    set(c, GIN_CAP_MULTIMEM, 0, "needs GPU memory, which is not built yet");
+    set(c, GIN_CAP_ENGINE, 0, "not built yet: host threads do their operations themselves");
+    set(c, GIN_CAP_GDA, 0, "not built yet");
+    set(c, GIN_CAP_SHRINK, 0, "not built yet: gin_comm_shrink() answers GIN_ENOTSUP");
+}
+
+static uint64_t live_devcomms(const gin_comm_t *comm)
+{
+    uint64_t n = 0;
+    for (const struct gi_devcomm *d = comm->devcomms; d != NULL; d = d->next)
+        n++;
+    return n;
+}
+
+int gin_query(gin_comm_t *comm, gin_caps_t *caps)
+{
+    static const char call[] = "gin_query";
+    gin_caps_t c;
+    int st = gi_comm_enter(comm, call);
+    if (st != GIN_OK)
+        return st;
+    if (caps == NULL || caps->size < offsetof(gin_caps_t, lsa_rank))
+        return gi_fail(GIN_EINVAL, "%s: caps is NULL, or caps->size is not its size", call);
+    memset(&c, 0, sizeof(c));
+    c.size = caps->size < sizeof(c) ? caps->size : sizeof(c);
+    c.version = GIN_VERSION;
+    c.rank = comm->rank;
+    c.n_ranks = comm->size;
+    c.lsa_rank = comm->up ? comm->shm->lsa_rank : -1;
+    c.lsa_size = comm->up ? comm->shm->lsa_size : 0;
+    c.n_lsa_teams = comm->up ? comm->shm->n_teams : 0;
+    c.node_rank = comm->node.rank;
+    c.node_size = comm->node_size;
+    c.n_hosts = comm->n_hosts;
+    snprintf(c.host_id, sizeof(c.host_id), "%s", comm->cards[comm->rank].host_id);
+    snprintf(c.bootstrap, sizeof(c.bootstrap), "%s", comm->boot->origin);
+    not_built(&c);
+    lsa(comm, &c);
+    cma(comm, &c);
+    hugepages(comm, &c);
+    peer_death(comm, &c);
+    memcpy(caps, &c, c.size);
+    return GIN_OK;
+}
+
+int gin_stats(gin_comm_t *comm, gin_stats_t *stats)
+{
+    static const char call[] = "gin_stats";
+    int st = gi_comm_enter(comm, call);
+    if (st != GIN_OK)
+        return st;
+    if (stats == NULL || stats->size_of < 2 * sizeof(uint64_t))
+        return gi_fail(GIN_EINVAL, "%s: stats is NULL, or stats->size_of is not its size", call);
+    gin_stats_t s = {
+        .size_of = stats->size_of < sizeof(s) ? stats->size_of : sizeof(s),
+        .teams = gi_teams_live(comm),
+        .devcomms = live_devcomms(comm),
+        .mapped = comm->up ? comm->shm->mapped : 0,
+        .agreements = atomic_load_explicit(&comm->n_agreements, memory_order_relaxed),
+        .waits = atomic_load_explicit(&comm->n_waits, memory_order_relaxed),
+        .cma_calls = atomic_load_explicit(&comm->n_cma, memory_order_relaxed),
+    };
+    gi_windows_count(comm, &s.windows, &s.registrations);
+    memcpy(stats, &s, s.size_of);
+    return GIN_OK;
+}
