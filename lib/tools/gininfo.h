@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gininfo(1) collects facts first and prints them afterwards, as text or as JSON: every fact is
+ * said in both and in one place.
+ */
+#ifndef GI_TOOLS_GININFO_H
+#define GI_TOOLS_GININFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include "base/log.h"
+
+enum info_state {
+    INFO_PLAIN, /* just a value */
+    INFO_YES,
+    INFO_NO,
+    INFO_UNKNOWN,
+    INFO_PASS, /* of requirements */
+    INFO_FAIL,
+    INFO_MISSING /* not required */
+};
+
+struct info_fact {
+    const char *section; /* static */
+    char *name;
+    enum info_state state;
+    char *value;        /* NULL: none */
+    char *why;          /* how, or why not; NULL: none */
+    const char *origin; /* of variables: static */
+    char *def;          /* of variables */
+    struct info_fact *next;
+};
+
+/* A fact in the order of calls; value may be NULL, why is a format and may be "". */
+struct info_fact *info_add(const char *section, const char *name, enum info_state state,
+                           const char *value, const char *why, ...) GIN_PRINTF(5, 6);
+void info_print_text(FILE *f);
+/* 0, or 1 where gininfo was built without JSON. */
+int info_print_json(FILE *f);
+void info_free(void);
+
+void info_library(void);   /* version, build, libfabric and its providers, CUDA driver */
+void info_machine(void);   /* hwloc's view, huge pages, limits, system calls */
+void info_launchers(void); /* who started this process, by its environment */
+void info_variables(void);
+/* Requirements; number of the failed ones. */
+int info_check(void);
+/* Join the job and ask it; only rank 0 adds facts. GIN_OK or a status. */
+int info_job(int *rank);
+
+/* process_vm_readv as far as it can be told without a peer: state and text. */
+enum info_state info_cma(char *text, size_t n);
+/* Soft limit by its name in /proc/self/limits; false: not found. UINT64_MAX: none. */
+bool info_limit(const char *name, uint64_t *value);
+/* "64.0 MiB" */
+const char *info_bytes(uint64_t bytes, char *buf, size_t n);
+
+#endif
