@@ -235,9 +235,12 @@ static int agree(gin_comm_t *comm, struct draft *d, int st)
     int exchanged = gi_exchange(comm, &mine, &all);
     if (exchanged != GIN_OK)
         return exchanged;
-    for (int r = 0; r < comm->size; r++) {
+    bool failed = false;
+    for (int r = 0; r < comm->size; r++)
+        failed |= all[r].status != GIN_OK;
+    for (int r = 0; r < comm->size && !failed; r++) {
         const struct gi_agree_record *o = &all[r];
-        if (o->seq == mine.seq && o->op == mine.op && o->status == GIN_OK && st == GIN_OK &&
+        if (o->seq == mine.seq && o->op == mine.op &&
             (o->align == NOT_HEAP) != (mine.align == NOT_HEAP))
             return gi_fail(GIN_EMISMATCH,
                            "%s: rank %d passed heap memory, rank %d memory outside the heap",
@@ -248,6 +251,8 @@ static int agree(gin_comm_t *comm, struct draft *d, int st)
         if (d->reg != NULL)
             d->reg->addr[r] = all[r].fingerprint;
         comm->records[r].fingerprint = 0; /* addresses may differ, and nothing else */
+        if (failed)
+            comm->records[r].align = mine.align; /* who failed may not have looked there */
     }
     mine.fingerprint = 0;
     return gi_agree_judge(&mine, comm->size, comm->records);

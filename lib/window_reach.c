@@ -70,7 +70,7 @@ gin_path_t gi_window_reach(gin_comm_t *comm, const struct gin_i_window *w, int w
     if (lsa >= 0 && comm->cards[world].process == comm->cards[comm->rank].process &&
         !(w->flags & GIN_WIN_NO_LSA))
         return GIN_PATH_LSA;
-    if (shm->cma[world]) {
+    if (shm->cma[world] && !other_host(comm, world)) {
         *pid = comm->cards[world].pid;
         return GIN_PATH_CMA;
     }
