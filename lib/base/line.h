@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <unistd.h>
+#include "base/os.h"
 
 struct gi_line {
     char text[384];
@@ -35,7 +35,7 @@ static inline void gi_line_number(struct gi_line *l, uint64_t v)
 static inline void gi_line_write(struct gi_line *l, int fd)
 {
     l->text[l->n++] = '\n';
-    if (write(fd, l->text, l->n) < 0)
+    if (gi_os_write(fd, l->text, l->n) < 0)
         return; /* nobody reads it */
 }
 

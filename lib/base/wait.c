@@ -298,7 +298,7 @@ void gi_wait_dump(int fd)
             }
     if (shown == 0) {
         static const char none[] = "ginshmem: no thread waits\n";
-        if (write(fd, none, sizeof(none) - 1) < 0)
+        if (gi_os_write(fd, none, sizeof(none) - 1) < 0)
             return;
     }
 }

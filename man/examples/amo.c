@@ -5,9 +5,10 @@
 enum { ITEMS = 1000 };
 
 /* begin queue */
-/* Do items 0 .. ITEMS-1, each on one rank; `next` is a zeroed symmetric
- * word. */
-static int run(const gin_t *g, uint64_t *next, void (*item)(uint64_t i))
+/* Do items 0 .. ITEMS-1, each on one rank; `next` is a zeroed
+ * symmetric word. */
+static int run(const gin_t *g, uint64_t *next,
+               void (*item)(uint64_t i))
 {
     for (;;) {
         uint64_t i;

@@ -17,9 +17,10 @@ static int phases(const gin_t *g, uint64_t *board[2])
         uint64_t *b = board[i % 2];
         int st = GIN_OK;
         for (int r = 0; st == GIN_OK && r < world.size; r++)
-            st = gin_put_value(
-                g, gin_thread(), world, r, gin_at_ptr(g, &b[world.rank]),
-                (uint64_t)(i + world.rank), 8, gin_no_action());
+            st = gin_put_value(g, gin_thread(), world, r,
+                               gin_at_ptr(g, &b[world.rank]),
+                               (uint64_t)(i + world.rank), 8,
+                               gin_no_action());
         if (st == GIN_OK)
             st = gin_barrier(g, gin_thread(), gin_barrier_world(), 0,
                              GIN_ORDER_ACQ_REL, GIN_FENCE_ALL);

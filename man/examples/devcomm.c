@@ -20,12 +20,13 @@ static void *work(void *arg)
     w->status = gin_open(&w->dev, w->index, &g);
     if (w->status == GIN_OK)
         w->status =
-            gin_barrier(&g, gin_thread(), gin_barrier_world(), w->index,
-                        GIN_ORDER_ACQ_REL, GIN_FENCE_ALL);
+            gin_barrier(&g, gin_thread(), gin_barrier_world(),
+                        w->index, GIN_ORDER_ACQ_REL, GIN_FENCE_ALL);
     return NULL;
 }
 
-static int make(gin_comm_t *comm, uint32_t threads, gin_devcomm_t *dev)
+static int make(gin_comm_t *comm, uint32_t threads,
+                gin_devcomm_t *dev)
 {
     gin_devcomm_reqs_t reqs;
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two buffers in turn: a buffer is filled again once its own puts have
- * left. */
+/* Two buffers in turn: a buffer is filled again once its own puts
+ * have left. */
 #include "frame.h"
 
 enum { BLOCK = 256, BLOCKS = 9, ARRIVED = 5 };
 
 /* begin double */
 static int stream(const gin_t *g, int peer, char *dst,
-                  char (*buffer)[BLOCK], void (*fill)(char *block, int i))
+                  char (*buffer)[BLOCK],
+                  void (*fill)(char *block, int i))
 {
     gin_team_t world = gin_world(g);
     gin_request_t left[2];
@@ -19,11 +20,13 @@ static int stream(const gin_t *g, int peer, char *dst,
             (st = gin_wait(g, gin_thread(), &left[b])) != GIN_OK)
             break;
         fill(buffer[b], i);
-        st = gin_put(
-            g, gin_thread(), world, peer, gin_at_ptr(g, dst + i * BLOCK),
-            gin_at_local(buffer[b]), BLOCK, gin_weak_inc(ARRIVED));
+        st = gin_put(g, gin_thread(), world, peer,
+                     gin_at_ptr(g, dst + i * BLOCK),
+                     gin_at_local(buffer[b]), BLOCK,
+                     gin_weak_inc(ARRIVED));
         if (st == GIN_OK)
-            st = gin_flush_async(g, gin_thread(), world, peer, &left[b]);
+            st = gin_flush_async(g, gin_thread(), world, peer,
+                                 &left[b]);
     }
     return st == GIN_OK ? gin_flush(g, gin_thread()) : st;
 }
@@ -40,8 +43,8 @@ int example(gin_comm_t *comm, const gin_t *g)
     char *dst = gin_malloc(comm, BLOCKS * BLOCK);
     if (dst == NULL)
         return gin_last_status();
-    int st = stream(g, (gin_rank(comm) + 1) % gin_size(comm), dst, buffer,
-                    fill);
+    int st = stream(g, (gin_rank(comm) + 1) % gin_size(comm), dst,
+                    buffer, fill);
     if (st == GIN_OK)
         st = gin_wait_signal(g, gin_thread(), ARRIVED, BLOCKS);
     for (int i = 0; st == GIN_OK && i < BLOCKS * BLOCK; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A communicator, a device communicator and a context around one example
- * of the manual. */
+/* A communicator, a device communicator and a context around one
+ * example of the manual. */
 #include "frame.h"
 
 int main(void)

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <ginshmem.h>
 
-/* The page's code on one rank, and whether its outcome is right: GIN_OK
- * or the status that stopped it. Collective. */
+/* The page's code on one rank, and whether its outcome is right:
+ * GIN_OK or the status that stopped it. Collective. */
 int example(gin_comm_t *comm, const gin_t *g);
 
 #endif

@@ -5,7 +5,8 @@
 enum { GOT = 3 };
 
 /* begin gather */
-/* One long of every rank into out[]; `mine` is a symmetric heap block. */
+/* One long of every rank into out[]; `mine` is a symmetric heap
+ * block. */
 static int gather(const gin_t *g, const long *mine, long *out)
 {
     gin_team_t world = gin_world(g);
@@ -16,7 +17,8 @@ static int gather(const gin_t *g, const long *mine, long *out)
         st = gin_get_x(g, gin_thread(), world, r, gin_at_ptr(g, mine),
                        gin_at_local(&out[r]), sizeof(*out), &opt);
     if (st == GIN_OK)
-        st = gin_wait_counter(g, gin_thread(), GOT, (uint64_t)world.size);
+        st = gin_wait_counter(g, gin_thread(), GOT,
+                              (uint64_t)world.size);
     if (st == GIN_OK)
         st = gin_reset_counter(g, GOT, NULL);
     return st;

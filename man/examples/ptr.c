@@ -16,7 +16,8 @@ static int store(const gin_t *g, int peer, int *board, int slot,
         return GIN_OK;
     }
     return gin_put_value(g, gin_thread(), world, peer, at,
-                         (uint32_t)value, sizeof(value), gin_no_action());
+                         (uint32_t)value, sizeof(value),
+                         gin_no_action());
 }
 /* end store */
 

@@ -5,15 +5,16 @@
 enum { N = 1000, DONE = 0 };
 
 /* begin ring */
-/* Send a block to the right, get one from the left. `in` is a symmetric
- * heap block; the signal covers the bytes of its own put. */
+/* Send a block to the right, get one from the left. `in` is a
+ * symmetric heap block; the signal covers the bytes of its own put.
+ */
 static int shift(const gin_t *g, double *in, const double *out)
 {
     gin_team_t world = gin_world(g);
     int right = (world.rank + 1) % world.size;
-    int st =
-        gin_put(g, gin_thread(), world, right, gin_at_ptr(g, in),
-                gin_at_local(out), N * sizeof(*out), gin_weak_inc(DONE));
+    int st = gin_put(g, gin_thread(), world, right, gin_at_ptr(g, in),
+                     gin_at_local(out), N * sizeof(*out),
+                     gin_weak_inc(DONE));
 
     if (st == GIN_OK)
         st = gin_wait_signal(g, gin_thread(), DONE, 1);
@@ -21,7 +22,7 @@ static int shift(const gin_t *g, double *in, const double *out)
         st = gin_consume_signal(g, DONE,
                                 1); /* what came meanwhile stays */
     if (st == GIN_OK)
-        st = gin_flush(g, gin_thread()); /* `out` may be written again */
+        st = gin_flush(g, gin_thread()); /* `out` is free again */
     return st;
 }
 /* end ring */

@@ -5,9 +5,9 @@
 enum { TELL = 6 };
 
 /* begin third */
-/* Store *value at `holder` and tell `reader` once it can be fetched from
- * there. A strong signal would not do: it covers operations to `reader`
- * only. */
+/* Store *value at `holder` and tell `reader` once it can be fetched
+ * from there. A strong signal would not do: it covers operations to
+ * `reader` only. */
 static int publish(const gin_t *g, int holder, int reader, int *place,
                    int value)
 {

@@ -6,13 +6,13 @@ enum { STEP = 4, STEPS = 10 };
 
 /* begin steps */
 /* One step of many: signal both neighbours, wait for both. The shadow
- * counts what is expected, so the signal runs on and no reset can race
- * with the next step. */
+ * counts what is expected, so the signal runs on and no reset can
+ * race with the next step. */
 static int step(const gin_t *g, int left, int right)
 {
     gin_team_t world = gin_world(g);
-    int st =
-        gin_signal(g, gin_thread(), world, left, gin_strong_inc(STEP));
+    int st = gin_signal(g, gin_thread(), world, left,
+                        gin_strong_inc(STEP));
 
     if (st == GIN_OK)
         st = gin_signal(g, gin_thread(), world, right,

@@ -5,7 +5,8 @@
 enum { ROWS = 16, WIDTH = 8, PITCH = 32, HALO = 1 };
 
 /* begin column */
-/* A column of a matrix, row by row, then one signal that covers all rows.
+/* A column of a matrix, row by row, then one signal that covers all
+ * rows.
  */
 static int send_column(const gin_t *g, int peer, double (*dst)[PITCH],
                        double (*src)[PITCH])
@@ -13,13 +14,15 @@ static int send_column(const gin_t *g, int peer, double (*dst)[PITCH],
     gin_team_t world = gin_world(g);
 
     for (int row = 0; row < ROWS; row++) {
-        int st = gin_put(g, gin_thread(), world, peer,
-                         gin_at_ptr(g, dst[row]), gin_at_ptr(g, src[row]),
-                         WIDTH * sizeof(double), gin_no_action());
+        int st =
+            gin_put(g, gin_thread(), world, peer,
+                    gin_at_ptr(g, dst[row]), gin_at_ptr(g, src[row]),
+                    WIDTH * sizeof(double), gin_no_action());
         if (st != GIN_OK)
             return st;
     }
-    return gin_signal(g, gin_thread(), world, peer, gin_strong_inc(HALO));
+    return gin_signal(g, gin_thread(), world, peer,
+                      gin_strong_inc(HALO));
 }
 /* end column */
 

@@ -5,17 +5,19 @@
 /* begin mailbox */
 struct mailbox {
     char text[56];
-    uint64_t full; /* 8-byte aligned: peers set it, the owner clears it */
+    uint64_t
+        full; /* 8-byte aligned: peers set it, the owner clears it */
 };
 
-/* The signal is strong, so the text is there when the flag is seen. */
+/* The signal is strong, so the text is there when the flag is seen.
+ */
 static int post(const gin_t *g, struct mailbox *box, int peer,
                 const char *text)
 {
     gin_team_t world = gin_world(g);
-    int st =
-        gin_put(g, gin_thread(), world, peer, gin_at_ptr(g, box->text),
-                gin_at_local(text), strlen(text) + 1, gin_no_action());
+    int st = gin_put(g, gin_thread(), world, peer,
+                     gin_at_ptr(g, box->text), gin_at_local(text),
+                     strlen(text) + 1, gin_no_action());
 
     return st == GIN_OK
                ? gin_signal(g, gin_thread(), world, peer,
@@ -26,8 +28,8 @@ static int post(const gin_t *g, struct mailbox *box, int peer,
 static int receive(const gin_t *g, struct mailbox *box, char *text)
 {
     gin_at_t full = gin_at_ptr(g, &box->full);
-    int st = gin_wait_signal_until_at(g, gin_thread(), full, GIN_CMP_EQ,
-                                      1, NULL);
+    int st = gin_wait_signal_until_at(g, gin_thread(), full,
+                                      GIN_CMP_EQ, 1, NULL);
 
     if (st != GIN_OK)
         return st;

@@ -22,8 +22,8 @@ int example(gin_comm_t *comm, const gin_t *g)
         return gin_last_status();
     /* a refused call leaves its status and its text */
     gin_clear_error();
-    if (gin_comm_barrier(NULL) == GIN_OK || gin_last_status() == GIN_OK ||
-        gin_last_error()[0] == 0)
+    if (gin_comm_barrier(NULL) == GIN_OK ||
+        gin_last_status() == GIN_OK || gin_last_error()[0] == 0)
         return GIN_EINVAL;
     gin_clear_error();
     return gin_last_status();

@@ -7,8 +7,8 @@
 static int right_of_me(gin_comm_t *comm, int width, int *world_rank)
 {
     gin_team_t row, column;
-    int st = gin_team_split_2d(comm, gin_team_world(comm), width, &row,
-                               &column);
+    int st = gin_team_split_2d(comm, gin_team_world(comm), width,
+                               &row, &column);
 
     if (st != GIN_OK)
         return st;

@@ -5,8 +5,8 @@
 enum { FIRST = 8, MAX = 32 };
 
 /* begin serve */
-/* Call serve(r) once for every rank, in the order in which their signals
- * come. */
+/* Call serve(r) once for every rank, in the order in which their
+ * signals come. */
 static int serve_all(const gin_t *g, int n, void (*serve)(int rank))
 {
     uint32_t ids[MAX];
@@ -44,8 +44,9 @@ int example(gin_comm_t *comm, const gin_t *g)
     int n = gin_size(comm) < MAX ? gin_size(comm) : MAX, st = GIN_OK;
     if (world.rank < n)
         for (int r = 0; st == GIN_OK && r < world.size; r++)
-            st = gin_signal(g, gin_thread(), world, r,
-                            gin_weak_inc((uint32_t)(FIRST + world.rank)));
+            st = gin_signal(
+                g, gin_thread(), world, r,
+                gin_weak_inc((uint32_t)(FIRST + world.rank)));
     if (st == GIN_OK)
         st = serve_all(g, n, serve);
     for (int r = 0; st == GIN_OK && r < n; r++) {

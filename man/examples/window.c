@@ -3,8 +3,8 @@
 #include "frame.h"
 
 /* begin exchange */
-/* My slot of every rank's board, by put or, where there is no path, not
- * at all. */
+/* My slot of every rank's board, by put or, where there is no path,
+ * not at all. */
 static int post(gin_comm_t *comm, const gin_t *g, gin_window_t board,
                 int value)
 {
@@ -16,10 +16,10 @@ static int post(gin_comm_t *comm, const gin_t *g, gin_window_t board,
             fprintf(stderr, "rank %d: %s\n", r, gin_last_error());
             continue;
         }
-        st =
-            gin_put(g, gin_thread(), world, r,
-                    gin_at(board, (uint64_t)world.rank * sizeof(value)),
-                    gin_at_local(&value), sizeof(value), gin_no_action());
+        st = gin_put(
+            g, gin_thread(), world, r,
+            gin_at(board, (uint64_t)world.rank * sizeof(value)),
+            gin_at_local(&value), sizeof(value), gin_no_action());
     }
     return st == GIN_OK ? gin_quiet(g, gin_thread()) : st;
 }
@@ -33,8 +33,8 @@ int example(gin_comm_t *comm, const gin_t *g)
     gin_window_t win;
     if (board == NULL)
         return GIN_ENOMEM;
-    int st =
-        gin_window_register(comm, board, bytes, GIN_WIN_DEFAULT, &win);
+    int st = gin_window_register(comm, board, bytes, GIN_WIN_DEFAULT,
+                                 &win);
     if (st != GIN_OK)
         goto free_board;
     st = post(comm, g, win, 100 + gin_rank(comm));
