@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Every public header compiles alone and without a warning: as C11 and as C++17, both pedantic, by
 # gcc and clang; under nvcc; and without any system header, as NVRTC sees it, by the host compiler
-# standing in for it and by NVRTC itself. Compilers that are not here are named and left out.
+# standing in for it and by NVRTC itself; and it is installed. Compilers that are not here are named and left out.
 # shellcheck source=tests/lint/common.sh
 . "$(dirname "$0")/common.sh"
 work_folder
@@ -51,6 +51,11 @@ for header in $headers; do
                 -o "$work/unit.o"
         done
     fi
+done
+
+for header in $(cd "$top" && find include -name '*.h'); do
+    grep -q "[[:space:]]$header\( \\\\\)\{0,1\}\$" "$top/include/Makefile.inc" ||
+        complain "$header: not in include/Makefile.inc, so not installed"
 done
 
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
