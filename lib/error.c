@@ -62,8 +62,8 @@ static int has_left(const gin_comm_t *comm, int world)
     return (int)atomic_load_explicit(&gi_control(comm, lsa)->departed, memory_order_acquire);
 }
 
-/* A process ended: the first of its ranks that had not left is dead. */
-static void process_ended(gin_comm_t *comm, int first)
+/* A process ended: the first of its ranks that had not left is dead. True when there is one. */
+static bool process_ended(gin_comm_t *comm, int first)
 {
     char why[sizeof(comm->status_text)];
     for (int r = first; r < comm->size; r++) {
@@ -73,8 +73,9 @@ static void process_ended(gin_comm_t *comm, int first)
         snprintf(why, sizeof(why), "rank %d is dead: its process %d on host %.40s has ended", r,
                  (int)card->pid, card->host_id);
         gi_comm_set_failed(comm, GIN_EPEER, r, why);
-        return;
+        return true;
     }
+    return false;
 }
 
 static void look_at_processes(gin_comm_t *comm)
@@ -85,9 +86,10 @@ static void look_at_processes(gin_comm_t *comm)
         !atomic_compare_exchange_strong_explicit(&comm->next_look, &next, now + LOOK_NS,
                                                  memory_order_relaxed, memory_order_relaxed))
         return;
-    int dead = gi_shm_dead(comm->shm);
-    if (dead >= 0)
-        process_ended(comm, dead);
+    int ended = -1;
+    while ((ended = gi_shm_dead_after(comm->shm, ended)) >= 0)
+        if (process_ended(comm, ended))
+            break;
 }
 
 int gi_comm_health(void *arg)

@@ -78,6 +78,8 @@ void gi_shm_leave(struct gi_shm *shm);
  * Lowest world rank whose process, in this pid space, has exited, or -1. One poll(2); any thread.
  */
 int gi_shm_dead(struct gi_shm *shm);
+/* The same among ranks above `after`; each process goes by its lowest rank, in rising order. */
+int gi_shm_dead_after(struct gi_shm *shm, int after);
 
 /*
  * Copy to or from another process; handles short counts. GIN_OK, GIN_EPEER (gone), GIN_ESYS. After

@@ -124,7 +124,7 @@ void gi_shm_post_close(struct gi_shm_post *post);
 int gi_shm_procs_open(const struct gi_shm_config *config, struct gi_shm_procs **procs,
                       struct gi_shm_note *note);
 void gi_shm_procs_close(struct gi_shm_procs *procs); /* NULL is fine */
-int gi_shm_procs_dead(struct gi_shm_procs *procs);
+int gi_shm_procs_dead(struct gi_shm_procs *procs, int after);
 
 /* ---- cma.c ---- */
 

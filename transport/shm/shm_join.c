@@ -481,5 +481,10 @@ void gi_shm_leave(struct gi_shm *shm)
 
 int gi_shm_dead(struct gi_shm *shm)
 {
-    return gi_shm_procs_dead(shm->procs);
+    return gi_shm_procs_dead(shm->procs, -1);
+}
+
+int gi_shm_dead_after(struct gi_shm *shm, int after)
+{
+    return gi_shm_procs_dead(shm->procs, after);
 }

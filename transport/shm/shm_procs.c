@@ -157,10 +157,13 @@ static bool gone(const struct watched *w)
 }
 
 /* Any thread, at the same time as others: the pollfds live on the stack. */
-int gi_shm_procs_dead(struct gi_shm_procs *p)
+int gi_shm_procs_dead(struct gi_shm_procs *p, int after)
 {
     struct pollfd pf[64];
-    for (int from = 0; from < p->n; from += 64) {
+    int from = 0;
+    while (from < p->n && p->list[from].rank <= after)
+        from++;
+    for (; from < p->n; from += 64) {
         int n = p->n - from < 64 ? p->n - from : 64, pidfds = 0;
         for (int i = 0; i < n; i++) {
             pf[i] = (struct pollfd){.fd = p->list[from + i].w->pidfd, .events = POLLIN};
