@@ -255,9 +255,7 @@ int gin_finalize(gin_comm_t *comm)
         return st;
     /* the last meeting: nobody unmaps what another still writes to */
     atomic_store_explicit(&comm->leaving, 1, memory_order_release);
-    st = gi_comm_status_quiet(comm);
-    if (st == GIN_OK)
-        st = gi_agree_on(comm, GI_AGREE_FINALIZE, 0, 0, 0, GIN_OK);
+    st = gi_agree_on(comm, GI_AGREE_FINALIZE, 0, 0, 0, GIN_OK);
     if (comm->up && st == GIN_OK)
         atomic_store_explicit(&gi_control(comm, comm->shm->lsa_rank)->departed, 1,
                               memory_order_release);
