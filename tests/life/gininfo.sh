@@ -1,0 +1,68 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# gininfo by its output: every kind of question, under a launcher, and with a bad environment.
+# The programs of the build folder in which this runs.
+
+LC_ALL=C
+export LC_ALL
+bad=0
+for v in $(env | sed -n 's/^\(GINSHMEM_[A-Z_]*\)=.*/\1/p'); do
+    unset "$v"
+done
+
+# has WHAT STATUS PATTERN COMMAND...: the command ends with STATUS and prints a line like PATTERN.
+has() {
+    what=$1 want=$2 pattern=$3
+    shift 3
+    out=$(timeout 60 "$@" 2>&1)
+    got=$?
+    if [ "$got" != "$want" ]; then
+        echo "$what: status $got, not $want"
+        printf '%s\n' "$out"
+        bad=1
+    elif ! printf '%s\n' "$out" | grep -q -- "$pattern"; then
+        echo "$what: no line has \"$pattern\""
+        printf '%s\n' "$out"
+        bad=1
+    fi
+}
+
+if ! [ -x ./gininfo ]; then
+    echo "SKIP: gininfo is not built here"
+    exit 77
+fi
+has version 0 'gininfo (ginshmem) [0-9]' ./gininfo --version
+has help 0 '--check' ./gininfo --help
+has "bad option" 2 usage ./gininfo --nonsense
+has "bad word" 2 '"word"' ./gininfo word
+has overview 0 '^  tcp .* yes: ' ./gininfo
+has overview 0 '^  cores ' ./gininfo
+has overview 0 '^  joins by .* self: ' env -u PMI_FD -u PMIX_NAMESPACE ./gininfo
+has variables 0 'GINSHMEM_HEAP_SIZE .*1G  (environment; default ' \
+    env GINSHMEM_HEAP_SIZE=1G ./gininfo --env
+has secret 0 'GINSHMEM_SECRET .*(not shown)' env GINSHMEM_SECRET=hush ./gininfo --env
+has check 0 '^  memory objects .* pass' ./gininfo --check
+has "check of a bad value" 1 'variables .* FAIL: GINSHMEM_HEAP_SIZE="20Mabc"' \
+    env GINSHMEM_HEAP_SIZE=20Mabc ./gininfo --check
+has "job of a bad value" 1 'GINSHMEM_HEAP_SIZE="20Mabc"' \
+    env GINSHMEM_HEAP_SIZE=20Mabc ./gininfo --job
+has job 0 '^  ranks .* 1$' ./gininfo --job
+has "job without neighbours" 0 '^  lsa .* no: no other rank' ./gininfo --job
+if [ -x ./ginrun ]; then
+    has "job of three" 0 '^  ranks .* 3$' ./ginrun -n 3 ./gininfo --job
+    has "job of three" 0 '^  lsa .* yes: 2 of 2' ./ginrun -n 3 ./gininfo --job
+    has "job on two hosts" 0 '^  hosts .* 2$' ./ginrun -n 4 --hosts 2 ./gininfo --job
+    has "lsa switched off" 0 '^  lsa .* no: GINSHMEM_DISABLE_LSA=1' \
+        env GINSHMEM_DISABLE_LSA=1 ./ginrun -n 2 ./gininfo --job
+fi
+if ./gininfo --json --env >/dev/null 2>&1; then
+    has json 0 '"origin": "default"' ./gininfo --json --env
+    has json 0 '"requirements": {' ./gininfo --json --check
+    if command -v python3 >/dev/null 2>&1 && ! ./gininfo --json | python3 -m json.tool >/dev/null; then
+        echo "json: not well formed"
+        bad=1
+    fi
+else
+    has "json refused" 1 jansson ./gininfo --json --env
+fi
+exit "$bad"
