@@ -2,6 +2,7 @@
 /* Joining when system calls fail on one rank, ranks are late, and strangers knock. */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -154,6 +155,50 @@ TEST(late_ranks_are_named)
     run_world(&(struct world){.size = 4, .processes = 4, .body = one_is_late});
 }
 
+/* ---- somebody dies ---- */
+
+struct death {
+    int rank;
+    unsigned nth;
+    bool after;
+};
+
+static void die(struct rank *r, unsigned nth, bool after, const void *data)
+{
+    const struct death *d = r->arg;
+    (void)data;
+    if (r->rank == d->rank && nth == d->nth && after == d->after)
+        raise(SIGKILL);
+}
+
+static void one_is_killed(struct rank *r)
+{
+    struct gi_shm *s = NULL;
+    int fds = count_fds(), maps = count_maps();
+    r->on_gather = die;
+    r->patience = 400 * MS;
+    r->config.deadline = gi_deadline_in(400 * MS);
+    uint64_t began = gi_now_ns();
+    EXPECT(gi_shm_join(&r->config, &s) != GIN_OK);
+    EXPECT(gi_now_ns() - began < 5000 * MS);
+    EXPECT_EQ_PTR(s, NULL);
+    EXPECT_EQ_INT(count_fds(), fds);
+    EXPECT_EQ_INT(count_maps(), maps);
+}
+
+TEST(killed_while_joining)
+{
+    for (int rank = 0; rank < 3; rank++)
+        for (unsigned nth = 1; nth <= 5; nth++)
+            for (int after = 0; after < 2 - (nth == 5); after++) {
+                struct death d = {rank, nth, after != 0};
+                char doomed[] = "...";
+                doomed[rank] = 'x';
+                run_world(&(struct world){
+                    .size = 3, .processes = 3, .doomed = doomed, .body = one_is_killed, .arg = &d});
+            }
+}
+
 /* ---- strangers ---- */
 
 #define STRANGERS 12
@@ -300,4 +345,32 @@ static void wrong_user(struct rank *r)
 TEST(wrong_credentials_fail)
 {
     run_world(&(struct world){.size = 3, .processes = 3, .body = wrong_user});
+}
+
+/* ---- same host id, but no common sockets ---- */
+
+static void apart(struct rank *r)
+{
+    struct gi_shm *s = NULL;
+    if (r->rank == 2 && unshare(CLONE_NEWNET) != 0)
+        abort();
+    if (!EXPECT_EQ_INT(gi_shm_join(&r->config, &s), GIN_OK))
+        return;
+    for (int k = 0; k < r->size; k++)
+        EXPECT_EQ_INT(s->why[k], (k == 2) == (r->rank == 2) ? GI_SHM_OK : GI_SHM_NOT_PROVEN);
+    EXPECT_EQ_INT(s->lsa_size, r->rank == 2 ? 1 : r->size - 1);
+    EXPECT_EQ_INT(rank_barrier(r), GIN_OK);
+    gi_shm_leave(s);
+}
+
+TEST(network_namespaces_are_apart)
+{
+    pid_t child = fork();
+    int status = -1;
+    if (child == 0)
+        _exit(unshare(CLONE_NEWNET) != 0);
+    EXPECT_EQ_INT(waitpid(child, &status, 0), child);
+    if (status != 0)
+        SKIP("may not make a network namespace");
+    run_world(&(struct world){.size = 4, .processes = 4, .body = apart});
 }

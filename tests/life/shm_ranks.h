@@ -24,6 +24,7 @@ struct rank {
     int rank, size, process, processes;
     struct gi_shm_config config; /* ready for gi_shm_join(); config.fd is the rank's object */
     unsigned gathers;            /* allgathers so far */
+    uint64_t patience;           /* ns that a barrier waits */
     void (*on_gather)(struct rank *r, unsigned nth, bool after, const void *data);
     unsigned parity;
     struct ranks_shared *shared;

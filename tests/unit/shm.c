@@ -154,6 +154,7 @@ TEST(region_stride_is_halved)
         gi_shm_region_put(r);
 }
 
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 static uint64_t vm_size(void)
 {
     char text[64];
@@ -169,7 +170,6 @@ static int child_status(pid_t child)
     return status;
 }
 
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 TEST(region_leaves_addresses_to_the_program)
 {
     pid_t child = fork();
@@ -191,6 +191,32 @@ TEST(region_leaves_addresses_to_the_program)
     EXPECT_EQ_INT(child_status(child), 0);
 }
 #endif
+
+TEST(region_of_huge_pages)
+{
+    int members[2] = {0, 1}, fd;
+    uint64_t size = 0, free = 0;
+    struct gi_shm_region *r;
+    if (!gi_os_huge_pages(&size, &free) || size > 2 * MIB || free < 2 * size)
+        SKIP("no huge pages of 2 MiB are free (vm.nr_hugepages)");
+    if ((fd = gi_os_memfd("shm-unit", true)) < 0)
+        SKIP("no memory object of huge pages: %s", gi_os_strerror(fd));
+    EXPECT_EQ_INT(gi_os_grow(fd, 0, size), 0);
+    if (EXPECT_EQ_INT(gi_shm_region_open(job, members, 2, 1024 * MIB, MIB, &r), 0)) {
+        uint64_t before = free, now = 0;
+        for (int i = 0; i < 2; i++)
+            EXPECT_EQ_INT(gi_shm_region_map(r, i, fd), 0);
+        gi_os_huge_pages(&size, &now);
+        EXPECT(before - now <= size); /* the slots have set nothing aside */
+        gi_shm_slot(r, 0)[size - 1] = 5;
+        EXPECT_EQ_INT(gi_shm_slot(r, 1)[size - 1], 5);
+        EXPECT_EQ_INT(gi_os_grow(fd, size, 2 * size), 0);
+        gi_shm_slot(r, 1)[2 * size - 1] = 6;
+        EXPECT_EQ_INT(gi_shm_slot(r, 0)[2 * size - 1], 6);
+        gi_shm_region_put(r);
+    }
+    gi_os_close(fd);
+}
 
 /* ---- copies by the kernel ---- */
 
