@@ -160,7 +160,8 @@ static int agree_reqs(gin_comm_t *comm, const gin_devcomm_reqs_t *r, uint64_t ba
 {
     struct ballot mine = {.status = st};
     struct ballot *all = malloc((size_t)comm->size * sizeof(*all));
-    ballot_fill(&mine, r, barrier_bytes);
+    if (st == GIN_OK)
+        ballot_fill(&mine, r, barrier_bytes);
     if (all == NULL)
         return gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %d ranks", comm->size);
     int got = gi_comm_gather(comm, &mine, all, sizeof(mine));
