@@ -202,6 +202,14 @@ static uint64_t offset_of(const gin_comm_t *comm, const void *ptr)
     return off < gi_heap_size(comm->heap) ? off : GI_HEAP_FOREIGN;
 }
 
+/* The heap's own texts do not know which call it was; agreements do. */
+static int named(const char *call, int status)
+{
+    if (status != GIN_OK && strncmp(gin_last_error(), call, strlen(call)) != 0)
+        gi_fail_context("%s", call);
+    return status;
+}
+
 static void *failed(int status)
 {
     gi_set_last_status(status);
@@ -234,7 +242,7 @@ static void *allocate(gin_comm_t *comm, gin_kind_t kind, uint64_t align, uint64_
     if (st == GIN_OK)
         st = grown(comm);
     if (st != GIN_OK)
-        return failed(st);
+        return failed(named(call, st));
     gi_set_last_status(GIN_OK);
     return heap_base(comm) + off;
 }
@@ -294,7 +302,7 @@ void *gin_realloc(gin_comm_t *comm, void *ptr, size_t bytes)
     if (st == GIN_OK)
         st = grown(comm);
     if (st != GIN_OK)
-        return failed(st);
+        return failed(named("gin_realloc", st));
     gi_set_last_status(GIN_OK);
     return off == GI_HEAP_NONE ? NULL : heap_base(comm) + off;
 }
@@ -306,7 +314,7 @@ int gin_free(gin_comm_t *comm, void *ptr)
         return st;
     if (!comm->up)
         return gi_fail(GIN_EINVAL, "gin_free: %p is no block: the heap is empty", ptr);
-    return gi_heap_free(comm->heap, offset_of(comm, ptr));
+    return named("gin_free", gi_heap_free(comm->heap, offset_of(comm, ptr)));
 }
 
 /* ---- asking ---- */
