@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the examples share: ending on a failing call, and one summary line at the end. */
+#ifndef EXAMPLE_H
+#define EXAMPLE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <ginshmem.h>
+
+/* Go on only if the call succeeded. The other ranks notice that this one is gone and end too. */
+#define CHECK(call) check((call), #call)
+static inline void check(int status, const char *what)
+{
+    if (status == GIN_OK)
+        return;
+    fprintf(stderr, "%s: %s: %s\n", what, gin_status_name(status), gin_last_error());
+    exit(1);
+}
+
+/* The same for calls that return pointers. */
+#define CHECK_PTR(call) check_ptr((call), #call)
+static inline void *check_ptr(void *p, const char *what)
+{
+    if (p == NULL)
+        check(gin_last_status(), what);
+    return p;
+}
+
+/*
+ * Rank 0 prints "text: n ranks, OK" if all ranks say so. Leaves the job and returns what main()
+ * returns.
+ */
+static inline int finish(gin_comm_t *comm, int ok, const char *text)
+{
+    int rank = gin_rank(comm), size = gin_size(comm), bad = 0;
+    int *all = calloc((size_t)size, sizeof(*all));
+    CHECK(gin_comm_allgather(comm, &ok, all, sizeof(ok)));
+    for (int r = 0; r < size; r++)
+        bad += !all[r];
+    free(all);
+    if (rank == 0)
+        printf("%s: %d rank%s, %s\n", text, size, size == 1 ? "" : "s", bad == 0 ? "OK" : "FAILED");
+    CHECK(gin_finalize(comm));
+    return bad != 0;
+}
+
+#endif
