@@ -136,10 +136,14 @@ bool mp_ok(const char *file, int line, int status, const char *what);
 bool mp_fails(const char *file, int line, int got, int status, const char *word, const char *what);
 
 /* Bytes that depend on seed and place; another seed differs in nearly every place. */
+static inline uint64_t mp_word(uint64_t seed, uint64_t i)
+{
+    uint64_t x = (i + 1) * 0x9e3779b97f4a7c15u ^ (seed + 1) * 0xbf58476d1ce4e5b9u;
+    return (x ^ x >> 29) * 0x94d049bb133111ebu;
+}
 static inline unsigned char mp_byte(uint64_t seed, uint64_t i)
 {
-    uint64_t x = (i + 1) * 0x9e3779b97f4a7c15u ^ seed * 0xbf58476d1ce4e5b9u;
-    return (unsigned char)((x ^ x >> 29) * 0x94d049bb133111ebu >> 56);
+    return (unsigned char)(mp_word(seed, i / 8) >> (8 * (i % 8)));
 }
 /* Fill with the bytes of a seed; check for them. */
 void mp_poison(void *buf, size_t n, uint64_t seed);

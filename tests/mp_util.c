@@ -160,17 +160,39 @@ bool mp_fails(const char *file, int line, int got, int status, const char *word,
     return ok;
 }
 
+/* Eight bytes of the pattern in memory order. */
+static uint64_t word_in_memory(uint64_t seed, uint64_t i)
+{
+    uint64_t w = mp_word(seed, i);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    w = __builtin_bswap64(w);
+#endif
+    return w;
+}
+
 void mp_poison(void *buf, size_t n, uint64_t seed)
 {
-    for (size_t i = 0; i < n; i++)
-        ((unsigned char *)buf)[i] = mp_byte(seed, i);
+    unsigned char *p = buf;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t w = word_in_memory(seed, i / 8);
+        memcpy(p + i, &w, 8);
+    }
+    for (; i < n; i++)
+        p[i] = mp_byte(seed, i);
 }
 
 bool mp_check_pattern(const char *file, int line, const void *buf, size_t n, uint64_t seed,
                       const char *what)
 {
     const unsigned char *p = buf;
-    for (size_t i = 0; i < n; i++)
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t w = word_in_memory(seed, i / 8);
+        if (memcmp(p + i, &w, 8) != 0)
+            break;
+    }
+    for (; i < n; i++)
         if (p[i] != mp_byte(seed, i)) {
             pt_fail(file, line, "%s: byte %zu of %zu is 0x%02x, not 0x%02x", what, i, n, p[i],
                     mp_byte(seed, i));
