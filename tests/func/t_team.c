@@ -33,7 +33,7 @@ static bool same(struct mp *mp, gin_team_t team, const struct list *want)
     char a[80], b[80];
     int me = place(want, mp->rank);
     if (me < 0)
-        return EXPECT_EQ_INT(team.size, 0) & EXPECT_EQ_INT(team.rank, -1);
+        return EXPECT_EQ_INT(team.size, 0) && EXPECT_EQ_INT(team.rank, -1);
     if (!EXPECT_EQ_INT(team.size, want->n) || !EXPECT_EQ_INT(team.rank, me))
         return false;
     for (int i = 0; i < team.size; i++)
