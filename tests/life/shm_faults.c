@@ -133,7 +133,7 @@ static void sleep_after_third(struct rank *r, unsigned nth, bool after, const vo
 {
     (void)data;
     if (r->rank == 2 && nth == 3 && after)
-        gi_os_sleep_ns(1000 * MS);
+        gi_os_sleep_ns(2500 * MS);
 }
 
 static void one_is_late(struct rank *r)
@@ -141,7 +141,7 @@ static void one_is_late(struct rank *r)
     struct gi_shm *s = NULL;
     int fds = count_fds();
     r->on_gather = sleep_after_third;
-    r->config.deadline = gi_deadline_in(300 * MS);
+    r->config.deadline = gi_deadline_in(1200 * MS);
     EXPECT_EQ_INT(gi_shm_join(&r->config, &s), GIN_ETIMEDOUT);
     if (r->rank == 0)
         EXPECT_HAS(gin_last_error(), "did not arrive in time: 2");
