@@ -23,7 +23,7 @@
 #include "base/wait.h"
 
 #define SPIN_BATCH   1024
-#define YIELD_BATCH  16
+#define YIELD_BATCH  4
 #define CHECK_NS     200000
 #define LONG_NS      1000000
 #define NAP_NS       20000

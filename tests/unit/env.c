@@ -215,6 +215,16 @@ TEST(table_is_sound)
     }
 }
 
+static uint64_t default_of(const char *name)
+{
+    const struct gi_env_row *rows;
+    uint64_t v = 0;
+    for (size_t n = gi_env_rows(&rows); n > 0; n--)
+        if (strcmp(rows[n - 1].name, name) == 0)
+            EXPECT_EQ_PTR(gi_env_scan(rows[n - 1].kind, rows[n - 1].def, &v), NULL);
+    return v;
+}
+
 TEST(load_defaults)
 {
     struct gi_env env;

