@@ -233,7 +233,7 @@ TEST(load_defaults)
         return;
     EXPECT_EQ_STR(env.log, "warn");
     EXPECT_EQ_STR(env.log_file, "");
-    EXPECT_EQ_U64(env.heap_size, 16 * K * K);
+    EXPECT_EQ_U64(env.heap_size, default_of("GINSHMEM_HEAP_SIZE"));
     EXPECT_EQ_U64(env.wait_warn, 30 * S);
     EXPECT_EQ_U64(env.check, 0);
     EXPECT_EQ_U64(env.rank, 0);
