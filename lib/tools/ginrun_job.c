@@ -328,13 +328,11 @@ static void ended(struct run_job *job, int rank, int status)
     r->state = RANK_ENDED;
     r->status = status;
     job->running--;
-    run_pmi_ended(job, rank);
-    if (code == 0)
-        return;
-    if (job->result < 0)
+    if (code != 0 && job->result < 0)
         job->result = code;
-    if (!job->opt.keep_going)
+    if (code != 0 && !job->opt.keep_going)
         run_end(job, code);
+    run_pmi_ended(job, rank);
 }
 
 void run_reap(struct run_job *job)

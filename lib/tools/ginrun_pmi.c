@@ -176,13 +176,11 @@ static void enter_barrier(struct run_job *job, int rank)
         release_all(job);
 }
 
-/* A rank that said good-bye or is gone will come to no barrier; who waits is told, and at once. */
-static void gone(struct run_job *job, int rank)
+/* The connection has ended. What that means is known when the process has, too. */
+static void hang_up(struct run_job *job, int rank)
 {
     struct run_rank *r = &job->rank[rank];
 
-    if (r->pmi < 0)
-        return;
     close(r->pmi);
     r->pmi = -1;
     free(r->out.data);
@@ -190,10 +188,6 @@ static void gone(struct run_job *job, int rank)
     if (r->in_barrier)
         job->in_barrier--;
     r->in_barrier = false;
-    if (job->barrier_broken < 0)
-        job->barrier_broken = rank;
-    if (job->in_barrier > 0)
-        release_all(job);
 }
 
 static void answer_missing(struct run_job *job, int rank)
@@ -363,7 +357,7 @@ static bool read_some(struct run_job *job, int rank)
     if (n < 0 && errno == EAGAIN)
         return false;
     if (n <= 0) {
-        gone(job, rank);
+        hang_up(job, rank);
         return false;
     }
     r->in_n += (size_t)n;
@@ -384,9 +378,15 @@ void run_pmi_event(struct run_job *job, int rank, uint32_t events)
         read_some(job, rank);
 }
 
+/* A rank that is gone will come to no barrier; whoever waits there is told at once. */
 void run_pmi_ended(struct run_job *job, int rank)
 {
     while (job->rank[rank].pmi >= 0 && read_some(job, rank))
         ;
-    gone(job, rank);
+    if (job->rank[rank].pmi >= 0)
+        hang_up(job, rank);
+    if (job->barrier_broken < 0)
+        job->barrier_broken = rank;
+    if (job->in_barrier > 0)
+        release_all(job);
 }

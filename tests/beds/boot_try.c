@@ -2,7 +2,7 @@
 /*
  * The bootstrap alone under whatever launcher started it: opens, exchanges records of several sizes
  * and checks them, opens a second one inside the first, closes both and comes back. Prints one line
- * on rank 0. With an argument: the number of ranks that there must be.
+ * on rank 0. Arguments: the number of ranks that there must be; seconds that an exchange may take.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,8 @@
 #include "boot/boot.h"
 
 #define TIMED_BYTES 256
+
+static uint64_t patience = 30000000000u;
 
 static int die(const char *what)
 {
@@ -33,7 +35,7 @@ static int exchange(struct gi_boot *b, size_t bytes, unsigned salt)
 
     for (size_t i = 0; i < bytes && !bad; i++)
         in[i] = byte_of(b->rank, i, salt);
-    if (!bad && gi_boot_allgather(b, in, out, bytes, gi_deadline_in(30000000000u)) != GIN_OK)
+    if (!bad && gi_boot_allgather(b, in, out, bytes, gi_deadline_in(patience)) != GIN_OK)
         bad = die("allgather");
     for (int r = 0; r < b->size && !bad; r++)
         for (size_t i = 0; i < bytes; i++)
@@ -54,7 +56,7 @@ static int check(struct gi_boot *b, unsigned salt)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         if (exchange(b, sizes[i], salt + (unsigned)i) != 0)
             return 1;
-    return gi_boot_barrier(b, gi_deadline_in(30000000000u)) != GIN_OK ? die("barrier") : 0;
+    return gi_boot_barrier(b, gi_deadline_in(patience)) != GIN_OK ? die("barrier") : 0;
 }
 
 int main(int argc, char **argv)
@@ -63,6 +65,8 @@ int main(int argc, char **argv)
     struct gi_boot *b, *inner, *again;
     uint64_t t0, t1;
 
+    if (argc > 2)
+        patience = (uint64_t)atoi(argv[2]) * 1000000000u;
     if (gi_env_load(&env) != GIN_OK)
         return die("environment");
     t0 = gi_now_ns();
