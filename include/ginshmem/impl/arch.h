@@ -37,13 +37,11 @@ typedef unsigned long uintptr_t;
 #define GIN_API          __attribute__((visibility("default")))
 #define GIN_LIKELY(x)    __builtin_expect(!!(x), 1)
 #define GIN_UNLIKELY(x)  __builtin_expect(!!(x), 0)
-#define GIN_PREFETCHW(p) __builtin_prefetch((p), 1)
 #define GIN_PRINTF(a, b) __attribute__((format(printf, a, b)))
 #else
 #define GIN_API
-#define GIN_LIKELY(x)    (x)
-#define GIN_UNLIKELY(x)  (x)
-#define GIN_PREFETCHW(p) ((void)(p))
+#define GIN_LIKELY(x)   (x)
+#define GIN_UNLIKELY(x) (x)
 #define GIN_PRINTF(a, b)
 #endif
 
