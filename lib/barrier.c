@@ -211,9 +211,11 @@ static inline int finish(struct pass *b, const gin_wait_opt_t *opt)
     uint32_t spin = d->comm->spin;
     int st = GIN_OK;
     b->next = 0;
-    while (!complete(b))
+    while (!complete(b)) {
         if (spin-- == 0 || (opt != NULL && opt->poll))
             break;
+        GIN_PAUSE(); /* polling without it keeps taking the line from its writers */
+    }
     if (GIN_UNLIKELY(!complete(b))) {
         if (opt != NULL && opt->poll)
             return GIN_EAGAIN;

@@ -163,9 +163,11 @@ static int run(struct waiting *w)
         return GIN_OK;
     if (w->opt != NULL && w->opt->poll)
         return GIN_EAGAIN;
-    for (uint32_t i = 0; i < d->comm->spin; i++)
+    for (uint32_t i = 0; i < d->comm->spin; i++) {
+        GIN_PAUSE();
         if (over(w))
             return GIN_OK;
+    }
     uint64_t ns =
         w->opt != NULL && w->opt->timeout_ns != 0 ? w->opt->timeout_ns : d->wait_timeout_ns;
     for (int i = 0; ns == 0 && i < QUICK_YIELDS; i++) {

@@ -39,6 +39,7 @@ GIN_OP int gin_wait_signal(const gin_t *g, gin_group_t grp, uint32_t id, uint64_
         do {
             if (GIN_LIKELY(gin_i_rolling_le(least, gin_i_signal_value(g, id), 64)))
                 return GIN_OK;
+            GIN_PAUSE(); /* polling without it keeps taking the line from its writer */
         } while (spin-- != 0);
     }
     return gin_i_wait_signal(g, grp, id, least, NULL);
