@@ -248,6 +248,23 @@ int gin_init(const gin_config_t *given, gin_comm_t **out)
     return GIN_OK;
 }
 
+/*
+ * A dead communicator stays readable until GRAVES others have died after it, so that a call on a
+ * stale handle is refused and does not read freed memory.
+ */
+#define GRAVES 64
+
+static void bury(gin_comm_t *comm)
+{
+    static gin_comm_t *graves[GRAVES];
+    static unsigned next;
+    pthread_mutex_lock(&live.lock);
+    gin_comm_t *oldest = graves[next % GRAVES];
+    graves[next++ % GRAVES] = comm;
+    pthread_mutex_unlock(&live.lock);
+    free(oldest);
+}
+
 int gin_finalize(gin_comm_t *comm)
 {
     int st = gi_comm_enter(comm, "gin_finalize");
@@ -265,7 +282,7 @@ int gin_finalize(gin_comm_t *comm)
         gi_memory_down(comm);
     parts_down(comm, PARTS);
     comm->magic = 0;
-    free(comm);
+    bury(comm);
     return st;
 }
 
