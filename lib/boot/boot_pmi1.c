@@ -2,8 +2,9 @@
 /*
  * PMI-1: the client's side of the wire protocol, over the descriptor PMI_FD or a connection to
  * PMI_PORT. No library: hydra, Slurm's pmi2 plugin and ginrun all speak it. ginrun adds to it
- * (says launcher=ginrun): several gets at a time, a barrier that ends when it cannot succeed any
- * more, and the list of ranks that are missing in it.
+ * (says launcher=ginrun): requests may be sent without awaiting the answers before, so that a whole
+ * allgather is one write and its answers; a barrier ends when it cannot succeed any more; the ranks
+ * that are missing in it are listed.
  */
 #include <errno.h>
 #include <limits.h>
@@ -23,24 +24,42 @@
 #define GOODBYE_NS  1000000000u /* for the server's answer to finalize */
 #define QUESTION_NS 2000000000u /* for the list of missing ranks */
 /* Whatever a server says of values, some (Slurm) take no request of more than 1024 bytes. */
-#define PUT_MAX      1000
-#define PUT_WORDS    (sizeof("cmd=put kvsname= key= value=\n") + GI_KVS_KEY)
-#define REQUEST_ROOM (GI_PMI_WINDOW * (GI_PMI_KVSNAME_MAX + GI_PMI_KEY_MAX + 32))
+#define PUT_MAX    1000
+#define PUT_WORDS  (sizeof("cmd=put kvsname= key= value=\n") + GI_KVS_KEY)
+#define GETS_BYTES (GI_PMI_WINDOW * (GI_PMI_KVSNAME_MAX + GI_PMI_KEY_MAX + 32))
+/* The queue keeps room for a batch of gets; ginrun holds that much behind a barrier. */
+#define QUEUE_BYTES (GETS_BYTES + 4096)
 
 static struct pmi1 {
     struct gi_kvs k;
     int fd;
     bool ginrun; /* the launcher is ours and knows the additions */
     char kvsname[GI_PMI_KVSNAME_MAX];
+    /* ginrun only: requests not yet sent, and what will be answered */
+    char queue[QUEUE_BYTES];
+    size_t queued;
+    unsigned puts;
+    bool barrier;
     char buf[BUF_BYTES]; /* received: [at, have) is not yet looked at */
     size_t at, have;
 } pmi1 = {.k = {.lock = PTHREAD_MUTEX_INITIALIZER}, .fd = -1};
+
+static int closed(const struct pmi1 *p)
+{
+    return gi_fail(
+        GIN_EPEER,
+        "the launcher closed the PMI connection (%s): it ends the job, or MPI_Finalize() "
+        "took leave of it for this process",
+        p->k.origin);
+}
 
 static int send_text(struct pmi1 *p, const char *text, size_t n, uint64_t deadline)
 {
     int e = gi_os_write_full(p->fd, text, n, deadline);
     if (e == -ETIMEDOUT)
         return gi_fail(GIN_ETIMEDOUT, "the launcher takes no PMI request");
+    if (e == -EPIPE || e == -ECONNRESET)
+        return closed(p);
     if (e != 0)
         return gi_fail(GIN_ESYS, "connection to the launcher (%s): %s", p->k.origin,
                        gi_os_strerror(e));
@@ -72,7 +91,7 @@ static int next_line(struct pmi1 *p, struct gi_pmi_msg *msg, uint64_t deadline)
             return gi_fail(GIN_ETIMEDOUT, "no answer of the launcher (%s)", p->k.origin);
         ssize_t got = e < 0 ? e : gi_os_read(p->fd, p->buf + p->have, sizeof(p->buf) - p->have);
         if (got == 0 || got == -ECONNRESET)
-            return gi_fail(GIN_EPEER, "the launcher closed the PMI connection: it ends the job");
+            return closed(p);
         if (got < 0 && got != -EAGAIN)
             return gi_fail(GIN_ESYS, "connection to the launcher (%s): %s", p->k.origin,
                            gi_os_strerror((int)got));
@@ -105,16 +124,105 @@ static int ask(struct pmi1 *p, const char *request, size_t n, const char *answer
 
 #define ASK(p, text, answer, msg, deadline) ask(p, text, sizeof(text) - 1, answer, msg, deadline)
 
+/* Send what is queued. */
+static int send_queue(struct pmi1 *p, uint64_t deadline)
+{
+    size_t n = p->queued;
+
+    p->queued = 0;
+    return n > 0 ? send_text(p, p->queue, n, deadline) : GIN_OK;
+}
+
+static int check_put(const struct gi_pmi_msg *msg)
+{
+    int rc = 0;
+
+    if (gi_pmi_is(msg, "put_result") && (!gi_pmi_int(msg, "rc", INT_MIN, INT_MAX, &rc) || rc == 0))
+        return GIN_OK;
+    return gi_fail(GIN_ESYS, "the launcher does not store a record: cmd=%.*s, rc=%d",
+                   (int)msg->word[0].value_len, msg->word[0].value, rc);
+}
+
+/* The barrier did not end in time. Ask who is missing, where the launcher can say. */
+static int who_is_missing(struct pmi1 *p)
+{
+    static const char question[] = "cmd=barrier_missing\n";
+    uint64_t deadline = gi_deadline_in(QUESTION_NS);
+    struct gi_pmi_msg msg;
+    char ranks[200];
+
+    if (p->ginrun && send_text(p, question, sizeof(question) - 1, deadline) == GIN_OK)
+        while (next_line(p, &msg, deadline) == GIN_OK)
+            if (gi_pmi_is(&msg, "barrier_missing_result") &&
+                gi_pmi_copy(&msg, "ranks", ranks, sizeof(ranks)))
+                return gi_fail(GIN_ETIMEDOUT, "missing in the barrier of %d ranks: rank %s",
+                               p->k.size, ranks);
+    return gi_fail(GIN_ETIMEDOUT,
+                   "the barrier of %d ranks did not end; this launcher cannot say who is missing",
+                   p->k.size);
+}
+
+/* The answer to barrier_in. */
+static int leave_barrier(struct pmi1 *p, uint64_t deadline)
+{
+    struct gi_pmi_msg msg;
+    int rc = 0, rank, st = next_line(p, &msg, deadline);
+
+    if (st == GIN_ETIMEDOUT)
+        return who_is_missing(p);
+    if (st != GIN_OK)
+        return st;
+    if (!gi_pmi_is(&msg, "barrier_out"))
+        return gi_fail(GIN_ESYS, "the launcher answered cmd=%.*s to a barrier",
+                       (int)msg.word[0].value_len, msg.word[0].value);
+    if (!gi_pmi_int(&msg, "rc", INT_MIN, INT_MAX, &rc) || rc == 0)
+        return GIN_OK;
+    if (gi_pmi_int(&msg, "rank", 0, p->k.size - 1, &rank))
+        return gi_fail(GIN_EPEER, "rank %d has ended: the ranks cannot meet any more", rank);
+    return gi_fail(GIN_ESYS, "the launcher's barrier failed: rc=%d", rc);
+}
+
+/* Send the queue and take the answers to all but gets. */
+static int settle(struct pmi1 *p, uint64_t deadline)
+{
+    struct gi_pmi_msg msg;
+    bool barrier = p->barrier;
+    int st = send_queue(p, deadline);
+
+    for (; p->puts > 0 && st == GIN_OK; p->puts--) {
+        st = next_line(p, &msg, deadline);
+        if (st == GIN_OK)
+            st = check_put(&msg);
+    }
+    p->puts = 0;
+    p->barrier = false;
+    return st == GIN_OK && barrier ? leave_barrier(p, deadline) : st;
+}
+
 static int pmi1_put(struct gi_kvs *k, const char *key, const char *value, size_t n,
                     uint64_t deadline)
 {
     struct pmi1 *p = (struct pmi1 *)k;
     struct gi_pmi_msg msg;
     char line[GI_PMI_LINE_MAX + 1];
-    int len = snprintf(line, sizeof(line), "cmd=put kvsname=%s key=%s value=%.*s\n", p->kvsname,
-                       key, (int)n, value);
+    int st, len = snprintf(line, sizeof(line), "cmd=put kvsname=%s key=%s value=%.*s\n", p->kvsname,
+                           key, (int)n, value);
 
-    return ask(p, line, (size_t)len, "put_result", &msg, deadline);
+    if (!p->ginrun) {
+        st = send_text(p, line, (size_t)len, deadline);
+        if (st == GIN_OK)
+            st = next_line(p, &msg, deadline);
+        return st == GIN_OK ? check_put(&msg) : st;
+    }
+    if (p->queued + (size_t)len > QUEUE_BYTES - GETS_BYTES) {
+        st = settle(p, deadline);
+        if (st != GIN_OK)
+            return st;
+    }
+    memcpy(p->queue + p->queued, line, (size_t)len);
+    p->queued += (size_t)len;
+    p->puts++;
+    return GIN_OK;
 }
 
 static int take_value(struct pmi1 *p, struct gi_kvs_item *item, uint64_t deadline)
@@ -141,60 +249,27 @@ static int take_value(struct pmi1 *p, struct gi_kvs_item *item, uint64_t deadlin
 static int pmi1_get(struct gi_kvs *k, struct gi_kvs_item *items, unsigned n, uint64_t deadline)
 {
     struct pmi1 *p = (struct pmi1 *)k;
-    char text[REQUEST_ROOM] = "";
-    size_t len = 0;
     int st;
 
     for (unsigned i = 0; i < n; i++)
-        len += (size_t)snprintf(text + len, sizeof(text) - len, "cmd=get kvsname=%s key=%s\n",
-                                p->kvsname, items[i].key);
-    st = send_text(p, text, len, deadline);
+        p->queued += (size_t)snprintf(p->queue + p->queued, sizeof(p->queue) - p->queued,
+                                      "cmd=get kvsname=%s key=%s\n", p->kvsname, items[i].key);
+    st = settle(p, deadline);
     for (unsigned i = 0; i < n && st == GIN_OK; i++)
         st = take_value(p, &items[i], deadline);
     return st;
 }
 
-/* The barrier did not end in time. Ask who is missing, where the launcher can say. */
-static int who_is_missing(struct pmi1 *p)
-{
-    static const char question[] = "cmd=barrier_missing\n";
-    uint64_t deadline = gi_deadline_in(QUESTION_NS);
-    struct gi_pmi_msg msg;
-    char ranks[200];
-
-    if (p->ginrun && send_text(p, question, sizeof(question) - 1, deadline) == GIN_OK)
-        while (next_line(p, &msg, deadline) == GIN_OK)
-            if (gi_pmi_is(&msg, "barrier_missing_result") &&
-                gi_pmi_copy(&msg, "ranks", ranks, sizeof(ranks)))
-                return gi_fail(GIN_ETIMEDOUT, "missing in the barrier of %d ranks: rank %s",
-                               p->k.size, ranks);
-    return gi_fail(GIN_ETIMEDOUT,
-                   "the barrier of %d ranks did not end; this launcher cannot say who is missing",
-                   p->k.size);
-}
-
+/* With data, gets follow and take the barrier along. */
 static int pmi1_fence(struct gi_kvs *k, bool data, uint64_t deadline)
 {
+    static const char line[] = "cmd=barrier_in\n";
     struct pmi1 *p = (struct pmi1 *)k;
-    struct gi_pmi_msg msg;
-    int rc = 0, rank, st;
 
-    (void)data;
-    st = send_text(p, "cmd=barrier_in\n", sizeof("cmd=barrier_in\n") - 1, deadline);
-    if (st == GIN_OK)
-        st = next_line(p, &msg, deadline);
-    if (st == GIN_ETIMEDOUT)
-        return who_is_missing(p);
-    if (st != GIN_OK)
-        return st;
-    if (!gi_pmi_is(&msg, "barrier_out"))
-        return gi_fail(GIN_ESYS, "the launcher answered cmd=%.*s to a barrier",
-                       (int)msg.word[0].value_len, msg.word[0].value);
-    if (!gi_pmi_int(&msg, "rc", INT_MIN, INT_MAX, &rc) || rc == 0)
-        return GIN_OK;
-    if (gi_pmi_int(&msg, "rank", 0, p->k.size - 1, &rank))
-        return gi_fail(GIN_EPEER, "rank %d has ended: the ranks cannot meet any more", rank);
-    return gi_fail(GIN_ESYS, "the launcher's barrier failed: rc=%d", rc);
+    memcpy(p->queue + p->queued, line, sizeof(line) - 1);
+    p->queued += sizeof(line) - 1;
+    p->barrier = true;
+    return p->ginrun && data && p->k.size > 1 ? GIN_OK : settle(p, deadline);
 }
 
 static const struct gi_kvs_ops pmi1_ops = {
@@ -298,23 +373,24 @@ static int handshake(struct pmi1 *p, uint64_t deadline)
 {
     struct gi_pmi_msg msg;
     char launcher[16] = "";
-    int keylen, vallen, window = 1, st;
+    int keylen, vallen, st;
 
     st = ASK(p, "cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init", &msg, deadline);
     if (st != GIN_OK)
         return st;
     gi_pmi_copy(&msg, "launcher", launcher, sizeof(launcher));
     p->ginrun = strcmp(launcher, "ginrun") == 0;
-    gi_pmi_int(&msg, "window", 1, GI_PMI_WINDOW, &window);
-    p->k.window = (unsigned)window;
-    st = ASK(p, "cmd=get_maxes\n", "maxes", &msg, deadline);
+    p->k.window = p->ginrun ? GI_PMI_WINDOW : 1;
+    if (!p->ginrun)
+        st = ASK(p, "cmd=get_maxes\n", "maxes", &msg, deadline);
     if (st != GIN_OK)
         return st;
     if (!gi_pmi_int(&msg, "keylen_max", 1, INT_MAX, &keylen) ||
         !gi_pmi_int(&msg, "vallen_max", 1, INT_MAX, &vallen) || keylen < GI_KVS_KEY || vallen < 32)
         return gi_fail(GIN_ESYS, "the launcher's limits on keys and values are too small");
     p->k.value_max = (size_t)(vallen < GI_PMI_VALUE_MAX ? vallen : GI_PMI_VALUE_MAX) - 1;
-    st = ASK(p, "cmd=get_my_kvsname\n", "my_kvsname", &msg, deadline);
+    if (!p->ginrun)
+        st = ASK(p, "cmd=get_my_kvsname\n", "my_kvsname", &msg, deadline);
     if (st != GIN_OK)
         return st;
     if (!gi_pmi_copy(&msg, "kvsname", p->kvsname, sizeof(p->kvsname)))

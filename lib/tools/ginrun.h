@@ -76,7 +76,8 @@ struct run_job {
     int running; /* ranks not yet ended */
     int epoll, signals;
     struct run_kvs kvs;
-    int in_barrier, initialized;
+    int in_barrier;
+    bool released;              /* ranks have left a barrier and may have more to ask */
     int barrier_broken;         /* rank that ended and can never come to a barrier, -1: none */
     bool ending;                /* TERM was sent */
     uint64_t kill_at, limit_at; /* 0: not set */

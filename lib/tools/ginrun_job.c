@@ -62,7 +62,7 @@ static void set_environment(const struct birth *b)
 {
     static const char *const others[] = {"PMI_PORT",      "PMI_ID",        "PMIX_NAMESPACE",
                                          "PMIX_RANK",     "GINSHMEM_RANK", "GINSHMEM_SIZE",
-                                         "GINSHMEM_ROOT", "GINSHMEM_BOOT"};
+                                         "GINSHMEM_ROOT"};
     const struct run_rank *r = &b->job->rank[b->rank];
     struct utsname self;
     char host[sizeof(self.nodename) + 48];

@@ -2,8 +2,9 @@
 /*
  * The server's side of PMI-1: one store for the job, a barrier that counts. Every command costs the
  * same however many ranks there are; a barrier costs one line each. Beyond the protocol it takes
- * several requests at a time, tells who is missing in a barrier (cmd=barrier_missing), and ends a
- * barrier with rc=-1 and the rank once a rank has ended that can come to it no more.
+ * several requests at a time, also such as wait for a barrier before them, says in its first answer
+ * what a client would ask next, tells who is missing in a barrier (cmd=barrier_missing), and ends
+ * a barrier with rc=-1 and the rank once a rank has ended that can come to it no more.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -163,8 +164,8 @@ static void release_all(struct run_job *job)
             reply(job, i, "cmd=barrier_out rc=-1 rank=%d msg=rank_has_ended", job->barrier_broken);
         else
             reply(job, i, "cmd=barrier_out rc=0");
-        flush(job, i);
     }
+    job->released = true;
 }
 
 static void enter_barrier(struct run_job *job, int rank)
@@ -253,8 +254,9 @@ static void init(struct run_job *job, int rank, const struct gi_pmi_msg *m)
     }
     job->rank[rank].initialized = true;
     reply(job, rank,
-          "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 launcher=ginrun window=%d",
-          GI_PMI_WINDOW);
+          "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 launcher=ginrun kvsname=%s "
+          "keylen_max=%d vallen_max=%d",
+          job->kvs.name, GI_PMI_KEY_MAX, GI_PMI_VALUE_MAX);
 }
 
 static void abort_job(struct run_job *job, int rank, const struct gi_pmi_msg *m)
@@ -306,7 +308,7 @@ static void serve(struct run_job *job, int rank, const char *line, size_t n)
     else if (gi_pmi_is(&m, "put"))
         put(job, rank, &m);
     else if (gi_pmi_is(&m, "barrier_in"))
-        job->rank[rank].in_barrier ? wild(job, rank, line, n) : enter_barrier(job, rank);
+        enter_barrier(job, rank);
     else if (gi_pmi_is(&m, "barrier_missing"))
         answer_missing(job, rank);
     else if (gi_pmi_is(&m, "init"))
@@ -328,22 +330,50 @@ static void serve(struct run_job *job, int rank, const char *line, size_t n)
         wild(job, rank, line, n);
 }
 
+static bool is_question(const char *line, size_t n)
+{
+    struct gi_pmi_msg m;
+    return gi_pmi_parse(line, n, &m) && gi_pmi_is(&m, "barrier_missing");
+}
+
+/*
+ * What a rank sends behind its barrier_in is for after the barrier and stays in the buffer, but for
+ * the question who is missing.
+ */
 static void serve_lines(struct run_job *job, int rank)
 {
     struct run_rank *r = &job->rank[rank];
-    size_t at = 0;
+    size_t at = 0, kept = 0;
     int n;
 
     while ((n = gi_pmi_line(r->in + at, r->in_n - at)) > 0) {
-        serve(job, rank, r->in + at, (size_t)n);
+        if (r->in_barrier && !is_question(r->in + at, (size_t)n)) {
+            memmove(r->in + kept, r->in + at, (size_t)n);
+            kept += (size_t)n;
+        } else {
+            serve(job, rank, r->in + at, (size_t)n);
+        }
         at += (size_t)n;
     }
-    if (n < 0) {
-        wild(job, rank, r->in + at, r->in_n - at);
-        at = r->in_n;
+    memmove(r->in + kept, r->in + at, r->in_n - at);
+    r->in_n -= at - kept;
+    if (n < 0 || r->in_n == sizeof(r->in)) {
+        wild(job, rank, r->in + kept, r->in_n - kept);
+        r->in_n = 0;
     }
-    memmove(r->in, r->in + at, r->in_n - at);
-    r->in_n -= at;
+}
+
+/* Ranks that came out of a barrier go on with what they asked for behind it. */
+static void serve_released(struct run_job *job)
+{
+    while (job->released) {
+        job->released = false;
+        for (int i = 0; i < job->opt.ranks; i++) {
+            if (job->rank[i].in_n > 0 && !job->rank[i].in_barrier)
+                serve_lines(job, i);
+            flush(job, i);
+        }
+    }
 }
 
 /* Read once and answer; false at the end of the connection or when nothing is there. */
@@ -376,6 +406,7 @@ void run_pmi_event(struct run_job *job, int rank, uint32_t events)
     }
     if (r->pmi >= 0 && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
         read_some(job, rank);
+    serve_released(job);
 }
 
 /* A rank that is gone will come to no barrier; whoever waits there is told at once. */
@@ -389,4 +420,5 @@ void run_pmi_ended(struct run_job *job, int rank)
         job->barrier_broken = rank;
     if (job->in_barrier > 0)
         release_all(job);
+    serve_released(job);
 }

@@ -206,7 +206,7 @@ for line in "cmd=put_result rc=0 msg=success" "cmd=put_result rc=-1 msg=duplicat
     [ "$(grep -cxF "$line" "$D/out")" = 5 ] || fail "by hand: not five times $line"
 done
 for words in 'echo nonsense' 'echo cmd=unheard_of' 'echo mcmd=spawn' 'printf "cmd=x\001y\n"' 'head -c 5000 /dev/zero | tr "\0" a' \
-    'printf "cmd=barrier_in\ncmd=barrier_in\n"'; do
+    'printf "cmd=barrier_in\n"; yes cmd=get'; do
     expect 125 "wild: $words" -n 2 bash -c 'test $PMI_RANK = 0 || { '"$words"'; } >&$PMI_FD; sleep 60'
     has err "rank 1 (process " "wild: $words"
     has err "no PMI-1 request" "wild: $words"
