@@ -214,9 +214,8 @@ static void fill_contexts(struct gi_devcomm *d)
     for (uint32_t c = 0; c < r->contexts; c++) {
         struct gin_i_ctx *x = &dc->ctx[c];
         x->dc = dc;
-        x->signals_off =
-            GI_CONTROL + d->off + (uint64_t)c * r->signals * sizeof(struct gin_i_cells);
-        x->signals = (struct gin_i_cells *)(mine + x->signals_off);
+        x->signals_off = d->off + (uint64_t)c * r->signals * sizeof(struct gin_i_cells);
+        x->signals = (struct gin_i_cells *)(mine + GI_CONTROL + x->signals_off);
         x->bases = d->bases + (size_t)c * r->signals;
         x->counters = d->counters + (size_t)c * r->counters;
         x->n_signals = r->signals;
@@ -247,6 +246,11 @@ static void fill(struct gi_devcomm *d, gin_devcomm_t *dev)
     dc->rail = comm->rail;
     dc->comm = comm;
     dc->priv = d;
+    dc->reach.lsa_base = (uint64_t)(uintptr_t)comm->slots + GI_CONTROL;
+    dc->reach.lsa_stride = comm->stride;
+    dc->reach.handle = gin_heap_window(comm, GIN_KIND_HOST).w;
+    dc->reach.size = dc->heap->size;
+    dc->reach.lsa_rank = comm->shm->lsa_rank;
     dc->magic = GIN_DEVCOMM_MAGIC;
     memset(dev, 0, sizeof(*dev));
     dev->magic = GIN_DEVCOMM_MAGIC;

@@ -17,6 +17,7 @@ static void bind_dead(gin_t *g)
     g->dc = &dead_dc;
     g->ctx = &dead_ctx;
     g->windows = gi_windows_empty();
+    g->heap_handle = GIN_I_WINDOW_DEAD;
 }
 
 int gin_i_open(const gin_devcomm_t *dev, uint32_t index, gin_t *g)
@@ -34,15 +35,22 @@ int gin_i_open(const gin_devcomm_t *dev, uint32_t index, gin_t *g)
     if (index != GIN_ALL_CONTEXTS && index >= dc->n_contexts)
         return gi_fail(GIN_ERANGE, "gin_open: context %" PRIu32 " of %" PRIu32, index,
                        dc->n_contexts);
-    const gin_comm_t *comm = dc->comm;
     g->dc = dc;
     g->ctx = index == GIN_ALL_CONTEXTS ? &dc->all : &dc->ctx[index];
     /* data goes through the library on all contexts (refused) and in checked mode (checked) */
     if (index != GIN_ALL_CONTEXTS && !(dc->flags & GIN_I_DC_CHECK))
         g->windows = (const struct gin_i_window *const *)(uintptr_t)dev->windows;
     g->lsa_of = (const int32_t *)(uintptr_t)dev->lsa_of;
-    g->lsa_base = (uint64_t)(uintptr_t)comm->slots;
-    g->lsa_stride = comm->stride;
+    g->lsa_base = dc->reach.lsa_base;
+    g->lsa_stride = dc->reach.lsa_stride;
+    g->heap_handle = dc->reach.handle;
+    g->heap_size = dc->reach.size;
+    g->lsa_rank = dc->reach.lsa_rank;
+    g->lsa_first = dc->reach.lsa_first;
+    g->lsa_count = dc->reach.lsa_count;
+    g->signals_off = g->ctx->signals_off;
+    g->n_signals = g->ctx->n_signals;
+    g->flags = dc->flags;
     g->rank = dev->rank;
     g->size = dev->size;
     return GIN_OK;

@@ -109,7 +109,10 @@ uint64_t gi_window_table_publish(struct gi_window_table *t, uint32_t id,
     place->lsa_stride = w->lsa_stride;
     place->peers = w->peers;
     place->mode = w->mode;
+    place->kind = w->kind;
+    place->apply = w->apply;
     place->flags = w->flags;
+    place->twin = handle;
     GIN_STORE_RELAXED(&place->size, w->size);
     GIN_STORE_RELEASE(&place->handle, handle);
     return handle;
@@ -120,6 +123,7 @@ void gi_window_table_retract(struct gi_window_table *t, uint32_t id)
     struct gin_i_window *place = gi_window_at(t, id);
     GIN_STORE_RELEASE(&place->handle, 0);
     GIN_STORE_RELAXED(&place->size, 0);
+    place->twin = 0;
     place->mode = GIN_I_WINDOW_SLOW;
     place->local = place->lsa_base = place->lsa_stride = 0;
     place->peers = NULL;

@@ -16,7 +16,11 @@
  *   7      signal value, bits 0-62
  *
  * Windows travel as id (20 bits) and the low 12 bits of the generation: the engine checks both, and
- * the bounds, against its own table. Host pointers appear only as the source of gin_at_local().
+ * the bounds, against its own table. Pointers appear only for gin_at_local(), with LOCAL.
+ *
+ * dst and src are where bytes go to and come from: of a PUT, dst is the peer's place and src mine,
+ * of a GET the other way round. An AMO's word is dst, its operand the immediate, the value that CAS
+ * expects the signal value; sig offset says in which reply the old value is wanted.
  * Not API.
  */
 #ifndef GINSHMEM_IMPL_DESC_H
@@ -39,7 +43,7 @@ enum gin_i_desc_op {
     GIN_I_DESC_FLUSH = 5,
     GIN_I_DESC_FENCE = 6,
     GIN_I_DESC_QUIET = 7,
-    GIN_I_DESC_AMO = 16 /* + enum gin_i_amo_op; CAS takes its operand from the signal value */
+    GIN_I_DESC_AMO = 16 /* + enum gin_i_amo_op */
 };
 
 enum gin_i_desc_flags {
@@ -75,6 +79,57 @@ GIN_STATIC_ASSERT(32 + 16 + 1 <= 63, "word 1: dst window, half the counter, top 
 GIN_STATIC_ASSERT(GIN_I_DESC_OFF_BITS + 6 == 63, "word 2: dst offset, 6 bits of the sig window");
 GIN_STATIC_ASSERT(32 + 26 <= 63, "word 3: src window, 26 bits of the sig window");
 GIN_STATIC_ASSERT(GIN_I_DESC_OFF_BITS + 1 <= 63, "word 5: size, top bit of the immediate");
+
+/*
+ * The ring of one context: kernels produce, the owner's engine consumes. A producer takes a ticket
+ * t, waits until t - consumed < depth, and stores its descriptor into slot t & mask, all eight
+ * words with the phase of the lap: gin_i_desc_phase(). Slots start zeroed. A ticket taken is
+ * published, or the context is dead. The engine takes descriptors in the order of tickets,
+ * completes them in any, and writes nothing into the slots.
+ */
+
+/* The engine's words, in pinned host memory; a line. Counts of tickets from 0, they only grow. */
+struct gin_i_ring_host {
+    uint64_t consumed; /* taken out of their slots */
+    uint64_t done;     /* sources reusable, got bytes here, counters raised: this and all before */
+    uint64_t settled;  /* also complete and visible at their targets: this and all before */
+    uint64_t error;    /* sticky: 0, or (uint32_t)status | (uint64_t)rank << 32 */
+    uint64_t unused[4];
+};
+
+/* Old value of a fetching AMO, in pinned host memory. The engine writes value, then seq. */
+struct gin_i_reply {
+    uint64_t seq; /* ticket + 1 of the descriptor that this answers */
+    uint64_t value;
+};
+
+/* The producers' side, in GPU memory. Everything not said to be constant starts as 0. */
+struct gin_i_ring {
+    /* constant; device addresses */
+    struct gin_i_desc *slots; /* pinned host memory */
+    const struct gin_i_ring_host *host;
+    const struct gin_i_reply *replies; /* n_replies of them */
+    uint32_t *reply_busy;              /* n_replies words in GPU memory, zeroed */
+    uint32_t depth;                    /* slots; a power of two, at least 2 */
+    uint32_t n_replies;                /* a power of two */
+    uint64_t unused0[11];
+    /* one 16-byte word: what is outstanding is seen in one load */
+    uint64_t ticket;  /* next ticket */
+    uint64_t settled; /* copy of the engine's word */
+    uint64_t unused1[14];
+    uint64_t credit; /* copy of consumed */
+    uint64_t unused2[15];
+    uint32_t lock;       /* 1: somebody reads consumed */
+    uint32_t next_reply; /* where to look for a reply first */
+    uint64_t unused3[15];
+};
+GIN_STATIC_ASSERT(sizeof(struct gin_i_ring) == 512, "four lines of a GPU's cache");
+
+/* Phase of ticket t, 0 or 1: the parity of its lap, such that zeroed slots are not yet written. */
+GIN_VALUE unsigned gin_i_desc_phase(uint64_t ticket, uint32_t depth)
+{
+    return (ticket & depth) == 0;
+}
 
 /* 32-bit name of a window in descriptors. */
 GIN_VALUE uint32_t gin_i_desc_window(gin_window_t win)

@@ -20,7 +20,19 @@ enum gin_i_window_mode {
     GIN_I_WINDOW_TABLE = 2   /* peers[lsa_rank], 0 where not mapped */
 };
 
-/* One window on one rank; a cache line. */
+/* Which updates of a window's words the instructions of the reading device may apply at LSA peers;
+ * the others go to the word's one applier in a descriptor. Read by kernels only. */
+enum gin_i_window_apply {
+    GIN_I_APPLY_ATOMICS = 1, /* read-modify-write */
+    GIN_I_APPLY_STORES = 2   /* SET */
+};
+
+/*
+ * One window on one rank; a cache line. Kernels read it through caches that nobody keeps coherent,
+ * 32 bytes at a time: `twin`, which equals `handle` in a live window, tells a half that is older
+ * than the other. What kernels read changes only together with the handle, `size` apart, which
+ * grows.
+ */
 struct gin_i_window {
     uint64_t handle; /* gin_window_t.w of the live window, else 0 */
     uint64_t size;   /* bytes; the heap's grows */
@@ -28,9 +40,12 @@ struct gin_i_window {
     uint64_t lsa_base;
     uint64_t lsa_stride;
     const uint64_t *peers;
-    uint32_t mode;  /* enum gin_i_window_mode */
+    uint8_t mode;   /* enum gin_i_window_mode */
+    uint8_t kind;   /* gin_kind_t of the memory that lsa_base leads to */
+    uint8_t apply;  /* enum gin_i_window_apply */
+    uint8_t unused; /* 0 */
     uint32_t flags; /* enum gin_window_flags */
-    uint64_t unused;
+    uint64_t twin;
 };
 GIN_STATIC_ASSERT(sizeof(struct gin_i_window) == 64, "a window is one cache line");
 
@@ -39,12 +54,22 @@ GIN_STATIC_ASSERT(sizeof(struct gin_i_window) == 64, "a window is one cache line
 #define GIN_I_WINDOW_PAGE  256u
 #define GIN_I_WINDOW_PAGES 4096u
 #define GIN_I_WINDOW_LOCAL (~(uint64_t)0) /* handle of gin_at_local() */
+#define GIN_I_WINDOW_DEAD  1u             /* a handle that no window ever has */
 
-/* A slot signal's cells in the owner's control block: one word per kind of updater. */
+/* In lsa_of, beside the LSA rank: kernels reach this rank's host windows only, not its CUDA heap
+ * (it has no GPU, or one that mine cannot address with atomics). Never set for host threads. */
+#define GIN_I_LSA_HOST_ONLY 0x40000000
+
+/*
+ * A slot signal's cells in the owner's block: one word per kind of updater. A rank with a GPU has
+ * the block in both heaps: GPU peers raise `gpu` in its CUDA heap; CPU peers, and engines on behalf
+ * of kernels, raise `cpu` in its host heap.
+ */
 struct gin_i_cells {
     uint64_t cpu; /* CPU peers, by atomic adds */
     uint64_t net; /* the owner's engine, for network peers */
-    uint64_t unused[6];
+    uint64_t gpu; /* GPU peers, by atomic adds over NVLink or PCIe */
+    uint64_t unused[5];
 };
 GIN_STATIC_ASSERT(sizeof(struct gin_i_cells) == 64, "updaters of two signals never share a line");
 
@@ -61,25 +86,95 @@ struct gin_i_counter {
 };
 
 struct gin_i_dc;
+struct gin_i_ring;
 
-/* A context on one rank. */
+/* A context on one rank; two cache lines, of which host threads read the first. */
 struct gin_i_ctx {
     struct gin_i_dc *dc;
-    uint64_t signals_off;        /* of the cells, from the start of a rank's LSA slot */
+    uint64_t signals_off;        /* of the cells, from the start of a rank's heap */
     struct gin_i_cells *signals; /* mine */
     struct gin_i_base *bases;    /* one per signal */
     struct gin_i_counter *counters;
     uint32_t n_signals, n_counters;
     uint32_t index; /* GIN_ALL_CONTEXTS for the pseudo-context */
-    int32_t error;  /* sticky status */
+    int32_t error;  /* sticky status; kernels look at the error words instead */
     uint64_t unused;
+
+    /* Kernels. All device addresses. */
+    struct gin_i_ring *ring; /* to the engine; NULL: none, then what needs it is GIN_ENOTSUP */
+    /* Second cell of every signal: the same cells in my host heap. A signal's value is
+     * signals[i].gpu
+     * + host_signals[i].cpu + host_signals[i].net - bases[i].base. NULL: nobody raises them. */
+    const struct gin_i_cells *host_signals;
+    /* Second cell of every counter, one word each: operations that the engine completed. A
+     * counter's value is counters[i].cell + host_counters[i] - counters[i].base. NULL without a
+     * ring. */
+    const uint64_t *host_counters;
+    uint64_t unused_kernels[5];
 };
-GIN_STATIC_ASSERT(sizeof(struct gin_i_ctx) == 64, "a context is one cache line");
+GIN_STATIC_ASSERT(sizeof(struct gin_i_ctx) == 128, "a context is two cache lines");
 
 enum gin_i_dc_flags {
     GIN_I_DC_STRONG = 1, /* strong signals may be used */
     GIN_I_DC_VA = 2,     /* _at signals may be used */
     GIN_I_DC_CHECK = 4   /* GINSHMEM_CHECK=1: everything goes through the library */
+};
+
+/*
+ * What gin_open() takes into registers, so that operations on the heap load nothing: the heap of
+ * the devcomm's device (CUDA heap for kernels). Offset o of LSA rank r's heap is at
+ * lsa_base + r * lsa_stride + o, my own part included.
+ */
+struct gin_i_heap {
+    uint64_t lsa_base;
+    uint64_t lsa_stride;
+    uint64_t handle;  /* gin_heap_window() */
+    uint64_t size;    /* when the devcomm was made; kernels look at the window for what is beyond */
+    int32_t lsa_rank; /* mine */
+    /* World ranks lsa_first .. + lsa_count - 1 are LSA ranks 0 .. lsa_count - 1 and all can be
+     * reached in this heap, so that lsa_of need not be read. lsa_count 0: it must. */
+    int32_t lsa_first, lsa_count;
+    int32_t unused;
+};
+
+/*
+ * Barriers as kernels see them. Index i of a pool has its state in rounds[i]; each member's inbox
+ * for it is a row of 8-byte words, one per team rank: who arrives in round e stores e into word
+ * `me` of all members' inboxes, and waits until all other words of its own are at least e. The same
+ * flat barrier as lib/barrier.c's, so kernels and host threads meet where the inboxes lie in host
+ * memory.
+ */
+struct gin_i_round {
+    uint64_t state; /* round << 2 | 2: arrived, not all seen | 1: somebody is inside. Starts as 0 */
+    uint64_t unused[3];
+};
+
+struct gin_i_pool {
+    uint32_t count; /* indices; 0: none was asked for */
+    uint32_t n, me; /* team's size, my rank in it; n 0: I am no member */
+    int32_t beyond; /* world rank of a member that kernels here cannot reach, or -1 */
+    uint64_t slot;  /* bytes from an index's inbox to the next one's; >= 8 n */
+    /* Index 0's inboxes by team rank, as device addresses; peers[me] is my own. */
+    const uint64_t *peers;
+    struct gin_i_round *rounds; /* GPU memory, zeroed at first */
+    const int32_t *world_of;    /* world ranks by team rank */
+    uint64_t unused[2];
+};
+GIN_STATIC_ASSERT(sizeof(struct gin_i_pool) == 64, "a pool is one cache line");
+
+struct gin_i_barriers {
+    struct gin_i_pool fixed[GIN_BARRIER_TEAM]; /* by enum gin_barrier_kind */
+    const struct gin_i_pool *teams;            /* by gin_barrier_t.place */
+    uint32_t n_teams;
+    uint32_t unused;
+};
+
+/* A committed list of ranks: list `first` & (GIN_I_LISTS - 1) of a gin_team_t with stride 0. */
+#define GIN_I_LISTS 4096u
+struct gin_i_list {
+    int32_t name; /* `first` of the live team, 0: none */
+    int32_t size;
+    const int32_t *ranks; /* world ranks in team order */
 };
 
 /* A device communicator on one rank. */
@@ -89,13 +184,27 @@ struct gin_i_dc {
     uint32_t n_contexts;
     uint32_t spin; /* polls before a wait leaves the inlined code */
     struct gin_i_ctx *ctx;
-    const struct gin_i_window *heap; /* the host heap's window */
+    const struct gin_i_window *heap; /* the window of the device's heap */
     gin_at_t scratch;
     uint64_t scratch_bytes;
     gin_team_t world, node, lsa, rail;
     struct gin_i_ctx all; /* what GIN_ALL_CONTEXTS binds to */
     void *comm;           /* gin_comm_t */
     void *priv;           /* lib/devcomm.c's */
+    struct gin_i_heap reach;
+
+    /* Kernels. All device addresses; this struct then lies in GPU memory, comm and priv are NULL.
+     */
+    const uint64_t *error; /* pinned host word: 0, or (uint32_t)status | (uint64_t)rank << 32 */
+    uint64_t wait_timeout_ns, barrier_timeout_ns; /* 0: none */
+    const struct gin_i_barriers *barriers;
+    const struct gin_i_list *lists;       /* GIN_I_LISTS of them */
+    const uint32_t *window_ids;           /* window ids 0 .. *window_ids - 1 were ever handed out */
+    const struct gin_i_window *host_heap; /* the host heap's window here, NULL: not reachable */
+    uint64_t multimem;                    /* multicast address of heap offset 0, 0: none */
+    /* Puts and gets of at least so many bytes go to the engine's copy engine, where there is a
+     * ring: by one thread; by a warp or less; by a larger group. ~0: never. */
+    uint64_t engine_thread, engine_warp, engine_block;
 };
 
 /* A context bound to a thread. Fields are the library's. */
@@ -104,9 +213,17 @@ typedef struct gin {
     struct gin_i_ctx *ctx;
     const struct gin_i_window *const *windows;
     const int32_t *lsa_of; /* world rank -> LSA rank, -1 where not load/store accessible */
-    uint64_t lsa_base;     /* start of LSA rank 0's slot: control block, then heap */
+    uint64_t lsa_base;     /* struct gin_i_heap */
     uint64_t lsa_stride;
+    uint64_t heap_handle;
+    uint64_t heap_size;
+    uint64_t signals_off; /* struct gin_i_ctx */
+    struct gin_i_ring *ring;
     int32_t rank, size; /* in the communicator */
+    int32_t lsa_rank, lsa_first, lsa_count;
+    uint32_t n_signals;
+    uint32_t flags; /* enum gin_i_dc_flags */
+    int32_t status; /* kernels: of the last read or pointer call on this binding */
 } gin_t;
 
 #endif
