@@ -33,8 +33,8 @@ struct gi_boot {
 /*
  * Find out how this process was started and join. config (may be NULL) comes first: its allgather,
  * its unique id; then env->boot; then what was set on purpose (GINSHMEM_RANK/SIZE/ROOT); then what
- * the launcher offers: PMIx, PMI-1, PMI-2, torchrun; a lone process is a job of one rank, and one of
- * several that were given no way to meet is refused. Collective over the job.
+ * the launcher offers: PMIx, PMI-1, PMI-2, torchrun; a lone process is a job of one rank, and one
+ * of several that were given no way to meet is refused. Collective over the job.
  */
 int gi_boot_open(const struct gi_env *env, const struct gin_config *config, struct gi_boot **boot);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ginrun(1): options and the loop. One thread, one epoll; nothing in it waits for one rank. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -287,11 +288,24 @@ static void loop(struct run_job *job)
     }
 }
 
+/* A standard descriptor that is closed would become one of ours, and then a rank's. */
+static void fill_standard_descriptors(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     struct run_job job = {.result = -1, .barrier_broken = -1, .feed = -1, .exec_errors = -1};
     int st;
 
+    fill_standard_descriptors();
     parse(argc, argv, &job.opt);
     job.rank = calloc((size_t)job.opt.ranks, sizeof(*job.rank));
     if (job.rank == NULL) {

@@ -60,8 +60,8 @@ static void set_number(const char *name, int value)
 /* Other launchers' words would speak of another job. */
 static void set_environment(const struct birth *b)
 {
-    static const char *const others[] = {"PMI_PORT",      "PMI_ID",        "PMIX_NAMESPACE",
-                                         "PMIX_RANK",     "GINSHMEM_RANK", "GINSHMEM_SIZE",
+    static const char *const others[] = {"PMI_PORT",     "PMI_ID",        "PMIX_NAMESPACE",
+                                         "PMIX_RANK",    "GINSHMEM_RANK", "GINSHMEM_SIZE",
                                          "GINSHMEM_ROOT"};
     const struct run_rank *r = &b->job->rank[b->rank];
     struct utsname self;
@@ -257,8 +257,11 @@ void run_exec_event(struct run_job *job)
     ssize_t n = read(job->exec_errors, &e, sizeof(e));
 
     if (n == (ssize_t)sizeof(e)) {
+        const char *name = job->opt.argv[0];
+        bool here = e.err == ENOENT && strchr(name, '/') == NULL && access(name, X_OK) == 0;
         if (!job->ending)
-            run_say("cannot run %s: %s", job->opt.argv[0], strerror(e.err));
+            run_say("cannot run %s: %s%s%s", name, strerror(e.err),
+                    here ? "; it is not in PATH, but here: ./" : "", here ? name : "");
         run_end(job, e.err == ENOENT ? RUN_NOT_FOUND : RUN_CANNOT_EXEC);
     } else if (n == 0) {
         close(job->exec_errors);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The bootstrap alone under whatever launcher started it: opens, exchanges records of several sizes
- * and checks them, opens a second one inside the first, closes both and comes back. Prints one line
- * on rank 0. Arguments: the number of ranks that there must be; seconds that an exchange may take.
+ * and checks them, opens a second one inside the first, closes both, comes back and does it again
+ * and again, which must not take descriptors. Prints one line on rank 0. Arguments: the number of
+ * ranks that there must be; seconds that an exchange may take.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,7 @@
 #include "boot/boot.h"
 
 #define TIMED_BYTES 256
+#define AGAIN       10
 
 static uint64_t patience = 30000000000u;
 
@@ -59,11 +62,20 @@ static int check(struct gi_boot *b, unsigned salt)
     return gi_boot_barrier(b, gi_deadline_in(patience)) != GIN_OK ? die("barrier") : 0;
 }
 
+static int descriptors(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
 int main(int argc, char **argv)
 {
     struct gi_env env;
     struct gi_boot *b, *inner, *again;
     uint64_t t0, t1;
+    int before = 0;
 
     if (argc > 2)
         patience = (uint64_t)atoi(argv[2]) * 1000000000u;
@@ -90,11 +102,19 @@ int main(int argc, char **argv)
         printf("boot_try: %d ranks by %s, local %d of %d, up in %.2f ms\n", b->size, b->origin,
                b->local_rank, b->local_size, (double)(t1 - t0) / 1e6);
     gi_boot_close(b);
-    if (gi_boot_open(&env, NULL, &again) != GIN_OK)
-        return die("third open");
-    if (check(again, 50) != 0)
+    for (int i = 0; i < AGAIN; i++) {
+        if (gi_boot_open(&env, NULL, &again) != GIN_OK)
+            return die("open again");
+        if (exchange(again, 100, 50 + (unsigned)i) != 0)
+            return 1;
+        gi_boot_close(again);
+        if (i == 0)
+            before = descriptors();
+    }
+    if (descriptors() != before) {
+        fprintf(stderr, "boot_try: %d descriptors are open, before %d\n", descriptors(), before);
         return 1;
-    gi_boot_close(again);
+    }
     gi_env_release(&env);
     return 0;
 }

@@ -86,6 +86,13 @@ has err "signal 9" "killed"
 expect 127 "not found" -n 2 ./no-such-program
 has err "cannot run ./no-such-program: No such file" "not found"
 [ "$(wc -l <"$D/err")" = 1 ] || fail "not found: told more than once"
+cp /bin/true "$D/here"
+(cd "$D" && timeout 30 "$GINRUN" -n 1 here 2>"$D/err")
+has err "./here" "not in PATH"
+(
+    exec <&- >&-
+    timeout 30 "$GINRUN" -n 2 -l sh -c 'cat; echo x; exec "$TRY" 2' 2>"$D/err"
+) || fail "standard descriptors closed"
 touch "$D/plain"
 expect 126 "not executable" -n 2 "$D/plain"
 expect 127 "the program's own 127" -n 2 sh -c 'exit 127'
