@@ -14,14 +14,14 @@ static uint32_t flat_max = GI_BARRIER_GROUP;
 
 void gi_barriers_set_flat_max(uint32_t size)
 {
-    flat_max = size == 0 || size > GI_BARRIER_GROUP ? GI_BARRIER_GROUP : size;
+    GIN_STORE_RELAXED(&flat_max, size == 0 || size > GI_BARRIER_GROUP ? GI_BARRIER_GROUP : size);
 }
 
 /* Levels of counters that a team of n ranks climbs; 0: it is flat. */
 static uint32_t levels_of(uint64_t n)
 {
     uint32_t levels = 0;
-    if (n <= flat_max)
+    if (n <= GIN_LOAD_RELAXED(&flat_max))
         return 0;
     for (; n > 1; n = (n + GI_BARRIER_GROUP - 1) / GI_BARRIER_GROUP)
         levels++;

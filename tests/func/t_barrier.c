@@ -66,7 +66,6 @@ MP_TEST_OPT(nobody_leaves_early_by_tree, .ranks = "1 2 3 5 8 9 17")
     gi_barriers_set_flat_max(1);
     mp_barrier(mp);
     every_kind(mp);
-    gi_barriers_set_flat_max(0);
 }
 
 /* Two rows and as many columns; each rank is in one team of either place, or in none. */
@@ -111,7 +110,6 @@ MP_TEST_OPT(custom_teams_by_tree, .ranks = "5 8")
     gi_barriers_set_flat_max(2);
     mp_barrier(mp);
     teams(mp);
-    gi_barriers_set_flat_max(0);
 }
 
 /* More threads than cores, each with its index; fewer threads on some ranks would hang for ever. */
@@ -200,5 +198,4 @@ MP_TEST_OPT(halves_may_be_far_apart_by_tree, .ranks = "3 8 9")
     gi_barriers_set_flat_max(2);
     mp_barrier(mp);
     halves(mp);
-    gi_barriers_set_flat_max(0);
 }

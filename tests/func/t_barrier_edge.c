@@ -108,7 +108,6 @@ MP_TEST_OPT(time_outs_are_taken_up_again_by_tree, .ranks = "3 9")
     gi_barriers_set_flat_max(1);
     mp_barrier(mp);
     resume(mp);
-    gi_barriers_set_flat_max(0);
 }
 
 MP_TEST_OPT(the_requirements_have_a_time_out, .ranks = "2")

@@ -110,7 +110,7 @@ MP_TEST_N(fence_orders_two_puts, "2 3")
         EXPECT_OK(
             gin_put_value(&mp->g, me(), gin_world(&mp->g), right(mp), flag, i, 8, gin_no_action()));
         EXPECT_OK(gin_wait_signal_until_at(&mp->g, me(), flag, GIN_CMP_EQ, i, NULL));
-        if (!EXPECT_EQ_U64(*(volatile uint64_t *)in, i * 3))
+        if (!EXPECT_EQ_U64(GIN_LOAD_RELAXED((uint64_t *)(void *)in), i * 3))
             break;
         EXPECT_OK(
             gin_barrier(&mp->g, me(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL, GIN_FENCE_NONE));
