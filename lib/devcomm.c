@@ -9,6 +9,7 @@
 
 #include "barrier.h"
 #include "devcomm.h"
+#include "retired.h"
 
 #define MAX_CONTEXTS 1024u
 #define MAX_IDS      (1u << 20)
@@ -184,7 +185,7 @@ static int private_up(struct gi_devcomm *d)
     const gin_devcomm_reqs_t *r = &d->reqs;
     size_t n = r->contexts;
     d->dc_bytes = sizeof(*d->dc) + 64 + n * sizeof(struct gin_i_ctx);
-    d->dc = gi_os_map_private(d->dc_bytes);
+    d->dc = gi_retired_take(d->dc_bytes);
     d->bases = calloc(n * r->signals + 1, sizeof(*d->bases));
     d->counters = calloc(n * r->counters + 1, sizeof(*d->counters));
     if (d->dc == NULL || d->bases == NULL || d->counters == NULL)
@@ -195,10 +196,7 @@ static int private_up(struct gi_devcomm *d)
 static void private_down(struct gi_devcomm *d)
 {
     gi_barriers_close(d->barriers);
-    if (d->dc != NULL) {
-        d->dc->magic = 0;
-        gi_os_unmap(d->dc, d->dc_bytes);
-    }
+    gi_retired_give(d->dc, d->dc_bytes);
     free(d->counters);
     free(d->bases);
     free(d->teams);
@@ -228,6 +226,7 @@ static void fill_contexts(struct gi_devcomm *d)
 
 static void fill(struct gi_devcomm *d, gin_devcomm_t *dev)
 {
+    static _Atomic uint64_t made; /* so that a stale copy is told from what took its memory */
     const gin_devcomm_reqs_t *r = &d->reqs;
     gin_comm_t *comm = d->comm;
     struct gin_i_dc *dc = d->dc;
@@ -251,6 +250,7 @@ static void fill(struct gi_devcomm *d, gin_devcomm_t *dev)
     dc->reach.handle = gin_heap_window(comm, GIN_KIND_HOST).w;
     dc->reach.size = dc->heap->size;
     dc->reach.lsa_rank = comm->shm->lsa_rank;
+    dc->serial = atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) + 1;
     dc->magic = GIN_DEVCOMM_MAGIC;
     memset(dev, 0, sizeof(*dev));
     dev->magic = GIN_DEVCOMM_MAGIC;
@@ -264,6 +264,7 @@ static void fill(struct gi_devcomm *d, gin_devcomm_t *dev)
     dev->state = (uint64_t)(uintptr_t)dc;
     dev->windows = (uint64_t)(uintptr_t)gi_windows_table(comm);
     dev->lsa_of = (uint64_t)(uintptr_t)comm->shm->lsa_of;
+    dev->serial = dc->serial;
 }
 
 /* My own copy of the demands, as long as the device communicator lives. */

@@ -29,9 +29,9 @@ int gin_i_open(const gin_devcomm_t *dev, uint32_t index, gin_t *g)
         return gi_fail(GIN_ESTATE, "gin_open: not a device communicator (destroyed, or made by "
                                    "another version?)");
     struct gin_i_dc *dc = (struct gin_i_dc *)(uintptr_t)dev->state;
-    if (dc->magic != GIN_DEVCOMM_MAGIC)
-        return gi_fail(GIN_ESTATE, "gin_open: the device communicator belongs to the parent of "
-                                   "this fork()ed process");
+    if (dc->magic != GIN_DEVCOMM_MAGIC || dc->serial != dev->serial)
+        return gi_fail(GIN_ESTATE, "gin_open: the device communicator has been destroyed, or "
+                                   "belongs to the parent of this fork()ed process");
     if (index != GIN_ALL_CONTEXTS && index >= dc->n_contexts)
         return gi_fail(GIN_ERANGE, "gin_open: context %" PRIu32 " of %" PRIu32, index,
                        dc->n_contexts);

@@ -90,7 +90,7 @@ typedef struct gin_devcomm {
     uint64_t state;   /* struct gin_i_dc of this rank, in the device's address space */
     uint64_t windows; /* level-1 table of windows */
     uint64_t lsa_of;  /* world rank -> LSA index */
-    uint64_t unused;
+    uint64_t serial;  /* of the device communicator in this process */
 } gin_devcomm_t;
 GIN_STATIC_ASSERT(sizeof(gin_devcomm_t) == 64, "a device communicator is one cache line");
 

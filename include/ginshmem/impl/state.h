@@ -205,6 +205,7 @@ struct gin_i_dc {
     /* Puts and gets of at least so many bytes go to the engine's copy engine, where there is a
      * ring: by one thread; by a warp or less; by a larger group. ~0: never. */
     uint64_t engine_thread, engine_warp, engine_block;
+    uint64_t serial; /* gin_devcomm_t.serial */
 };
 
 /* A context bound to a thread. Fields are the library's. */
