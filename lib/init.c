@@ -9,6 +9,7 @@
 #include "card.h"
 #include "dump.h"
 #include "init.h"
+#include "retired.h"
 
 /* Live communicators of the process, for the dump and for SIGUSR1's comings and goings. */
 static struct {
@@ -26,6 +27,7 @@ static void forked(void)
     forks++;
     /* the child's copy of the lock may be held by a thread that it does not have */
     pthread_mutex_init(&live.lock, NULL);
+    gi_retired_forked();
 }
 
 static void watch_forks(void)
@@ -178,7 +180,8 @@ static const struct part {
     {"topology", topology_up, gi_topology_close},
     {"windows", windows_up, gi_windows_close},
 };
-#define PARTS (sizeof(parts) / sizeof(parts[0]))
+#define PARTS      (sizeof(parts) / sizeof(parts[0]))
+#define PART_CARDS 2
 
 static void parts_down(gin_comm_t *comm, size_t n)
 {
@@ -213,6 +216,24 @@ static void live_remove(gin_comm_t *comm)
     pthread_mutex_unlock(&live.lock);
 }
 
+/*
+ * What came up after the cards may have failed on some ranks only; nobody may then have a
+ * communicator. The records are room for the votes.
+ */
+static int consent(gin_comm_t *comm, int mine)
+{
+    int32_t vote = mine, *votes = (int32_t *)(void *)comm->records;
+    int st = gi_boot_allgather(comm->boot, &vote, votes, sizeof(vote),
+                               gi_deadline_in(comm->env.init_timeout));
+    if (mine != GIN_OK || st != GIN_OK)
+        return mine != GIN_OK ? mine : st;
+    for (int r = 0; r < comm->size; r++)
+        if (votes[r] != GIN_OK)
+            return gi_fail(votes[r], "gin_init: failed on rank %d (%s)", r,
+                           gin_status_name(votes[r]));
+    return GIN_OK;
+}
+
 int gin_init(const gin_config_t *given, gin_comm_t **out)
 {
     gin_config_t config;
@@ -234,6 +255,8 @@ int gin_init(const gin_config_t *given, gin_comm_t **out)
             break;
         gi_debug("init", "%s up", parts[n].name);
     }
+    if (n > PART_CARDS)
+        st = consent(comm, st);
     if (st != GIN_OK) {
         parts_down(comm, n);
         free(comm);

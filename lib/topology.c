@@ -19,12 +19,19 @@ static void number_hosts(gin_comm_t *comm)
     }
 }
 
+void gi_topology_close(gin_comm_t *comm)
+{
+    free(comm->host_of);
+    comm->host_of = NULL;
+}
+
 int gi_topology_open(gin_comm_t *comm)
 {
     int *members = malloc((size_t)comm->size * sizeof(*members));
     comm->host_of = malloc((size_t)comm->size * sizeof(*comm->host_of));
     if (members == NULL || comm->host_of == NULL) {
         free(members);
+        gi_topology_close(comm);
         return gi_fail(GIN_ENOMEM, "gin_init: no memory for %d ranks' hosts", comm->size);
     }
     number_hosts(comm);
@@ -36,15 +43,11 @@ int gi_topology_open(gin_comm_t *comm)
     comm->world = (gin_team_t){comm->size, comm->rank, 0, 1};
     int st = gi_team_make(comm, members, n, 1, &comm->node);
     free(members);
+    if (st != GIN_OK)
+        gi_topology_close(comm);
     /* before the heap is up I reach nobody but myself */
     comm->lsa = comm->rail = gin_team_invalid();
     comm->spin =
         comm->env.spin != 0 ? (uint32_t)comm->env.spin : gi_wait_default_spin(n, gi_os_cores());
     return st;
-}
-
-void gi_topology_close(gin_comm_t *comm)
-{
-    free(comm->host_of);
-    comm->host_of = NULL;
 }
