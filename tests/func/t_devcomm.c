@@ -188,6 +188,31 @@ MP_TEST_N(stale_and_foreign_ones, "1 2")
     EXPECT_FAILS(gin_open(&d, 0, &g), GIN_ESTATE, "gin_open");
 }
 
+/* A context outlives its device communicator in a variable: signals, waits, completion say so, even
+ * when a new one has taken the memory's place. */
+MP_TEST_N(stale_contexts, "1 2")
+{
+    gin_devcomm_t d, copy;
+    gin_t g, again;
+    EXPECT_OK(gin_devcomm_create(mp->comm, NULL, &d));
+    EXPECT_OK(gin_open(&d, 0, &g));
+    gin_team_t w = gin_world(&g);
+    copy = d;
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &d));
+    EXPECT_EQ_INT(gin_status(&g), GIN_ESTATE);
+    EXPECT_FAILS(gin_signal(&g, gin_thread(), w, 0, gin_weak_inc(0)), GIN_ESTATE, "gin_signal");
+    EXPECT_FAILS(gin_wait_signal(&g, gin_thread(), 0, 1), GIN_ESTATE, "signal");
+    EXPECT_FAILS(gin_flush(&g, gin_thread()), GIN_ESTATE, "gin_flush");
+    EXPECT_FAILS(gin_quiet(&g, gin_thread()), GIN_ESTATE, "gin_quiet");
+    EXPECT_FAILS(gin_barrier(&g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL, 0),
+                 GIN_ESTATE, "barrier");
+    EXPECT_FAILS(gin_open(&copy, 0, &again), GIN_ESTATE, "gin_open");
+    EXPECT_OK(gin_devcomm_create(mp->comm, NULL, &d));
+    EXPECT_FAILS(gin_open(&copy, 0, &again), GIN_ESTATE, "gin_open");
+    EXPECT_OK(gin_open(&d, 0, &again));
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &d));
+}
+
 /* Several at once do not touch each other's signals. */
 MP_TEST_N(several_at_once, "1 2 3")
 {
