@@ -145,7 +145,7 @@ void gi_wait_set_warn(uint64_t ns)
 /* With a core for each rank a wait is short and a yield only delays; else every poll is stolen. */
 uint32_t gi_wait_default_spin(int ranks_on_host, int cores)
 {
-    return ranks_on_host <= cores ? 2000 : 10;
+    return ranks_on_host <= cores ? 2000 : 1;
 }
 
 void gi_wait_begin(struct gi_wait *w, uint32_t spin, uint64_t deadline, gi_wait_check_fn check,
