@@ -11,8 +11,6 @@
 #include "barrier_impl.h"
 #include "devcomm.h"
 
-#define QUICK_YIELDS 32 /* before a wait reads the clock and looks at peers */
-
 /* A barrier of mine on its way. */
 struct pass {
     const gin_t *g;
@@ -220,7 +218,7 @@ static inline int finish(struct pass *b, const gin_wait_opt_t *opt)
         if (opt != NULL && opt->poll)
             return GIN_EAGAIN;
         uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->barrier_timeout_ns;
-        int yields = ns == 0 ? QUICK_YIELDS : 0;
+        int yields = ns == 0 ? GI_WAIT_QUICK_YIELDS : 0;
         while (yields-- > 0 && !complete(b))
             gi_os_yield();
         if (!complete(b))

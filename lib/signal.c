@@ -9,8 +9,7 @@
 
 #include "devcomm.h"
 
-#define QUICK_YIELDS 32 /* before a wait reads the clock and looks at peers */
-#define ROLLING      ((gin_cmp_t)-1)
+#define ROLLING ((gin_cmp_t)-1)
 
 /* (word - base) cmp operand, in the low bits of mask */
 struct cond {
@@ -170,7 +169,7 @@ static int run(struct waiting *w)
     }
     uint64_t ns =
         w->opt != NULL && w->opt->timeout_ns != 0 ? w->opt->timeout_ns : d->wait_timeout_ns;
-    for (int i = 0; ns == 0 && i < QUICK_YIELDS; i++) {
+    for (int i = 0; ns == 0 && i < GI_WAIT_QUICK_YIELDS; i++) {
         gi_os_yield();
         if (over(w))
             return GIN_OK;

@@ -27,6 +27,9 @@ typedef void (*gi_wait_progress_fn)(void *arg);
 
 #define GI_WAIT_DETAILS 4
 
+/* Yields between spinning and a wait in earnest, with clock and health; most waits end there. */
+#define GI_WAIT_QUICK_YIELDS 32
+
 struct gi_wait {
     uint64_t deadline; /* ns, GI_NEVER: none */
     uint64_t began;    /* 0 until the clock is read for the first time */
