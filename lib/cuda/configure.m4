@@ -21,7 +21,7 @@ AS_IF([test "$gi_with_cuda" != no], [
         AS_IF([$NVCC -c -o conftest.cuo conftest.cu >&AS_MESSAGE_LOG_FD 2>&1],
             [gi_found=yes
              gi_text="$NVCC, release `$NVCC --version | sed -n 's/.*release \([[0-9.]]*\).*/\1/p'`"
-             CUDA_CFLAGS="-I$gi_cuda_dir/include"],
+             AS_IF([test "$gi_cuda_dir" != /usr], [CUDA_CFLAGS="-isystem $gi_cuda_dir/include"])],
             [gi_text="$NVCC does not compile a kernel; see config.log"])
         rm -f conftest.cu conftest.cuo
         AC_MSG_RESULT([$gi_found])])

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A GPU by the driver's calls. Each call pushes the context that it needs and lets this thread's
+ * calls pass while somebody captures a stream; both are undone before it returns. Copies go through
+ * a non-blocking stream of ours: the default stream would wait for the program's kernels, and a
+ * kernel may be waiting for what the copy brings.
+ */
+#include "cuda/gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "cuda/cu.h"
+
+#if GI_HAVE_CUDA
+
+typedef unsigned long long ull;
+
+bool gi_gpu_driver(const char *driver, char *why, size_t n)
+{
+    return gi_cu_load(driver, why, n) != NULL;
+}
+
+/* ---- contexts ---- */
+
+static int enter(const struct gi_gpu *g, CUstreamCaptureMode *mode)
+{
+    CUresult r = gi_cu()->cuCtxPushCurrent(g->context);
+    if (r != CUDA_SUCCESS)
+        return gi_cu_fail(r, "cannot use the context of GPU %d", g->device);
+    *mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    gi_cu()->cuThreadExchangeStreamCaptureMode(mode);
+    return GIN_OK;
+}
+
+static void leave(CUstreamCaptureMode mode)
+{
+    CUcontext was;
+    gi_cu()->cuThreadExchangeStreamCaptureMode(&mode);
+    gi_cu()->cuCtxPopCurrent(&was);
+}
+
+static int attribute(int device, CUdevice_attribute what)
+{
+    int value = 0;
+    return gi_cu()->cuDeviceGetAttribute(&value, what, device) == CUDA_SUCCESS ? value : 0;
+}
+
+static CUmemAllocationProp properties(int device)
+{
+    CUmemAllocationProp p;
+    memset(&p, 0, sizeof(p));
+    p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    p.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    p.location.id = device;
+    p.allocFlags.gpuDirectRDMACapable =
+        attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) != 0;
+    return p;
+}
+
+/* The current context, or the primary one of a device. Primary ones are retained. */
+static int take_context(struct gi_gpu *g, int local_rank, int devices)
+{
+    const struct gi_cu *cu = gi_cu();
+    CUcontext current = NULL, primary = NULL;
+    CUdevice device = 0;
+    CUresult r = cu->cuCtxGetCurrent(&current);
+    if (r == CUDA_SUCCESS && current != NULL)
+        r = cu->cuCtxGetDevice(&device);
+    else if (r == CUDA_SUCCESS)
+        r = cu->cuDeviceGet(&device, local_rank % devices);
+    if (r == CUDA_SUCCESS)
+        r = cu->cuDevicePrimaryCtxRetain(&primary, device);
+    if (r != CUDA_SUCCESS)
+        return gi_cu_fail(r, "cannot get a CUDA context for local rank %d of %d devices",
+                          local_rank, devices);
+    g->device = device;
+    g->context = primary;
+    g->retained = true;
+    if (current != NULL && current != primary) { /* the program's own; it keeps it alive */
+        cu->cuDevicePrimaryCtxRelease(device);
+        g->context = current;
+        g->retained = false;
+    }
+    return GIN_OK;
+}
+
+static int need(const struct gi_gpu *g, CUdevice_attribute what, const char *text)
+{
+    return attribute(g->device, what) != 0
+               ? GIN_OK
+               : gi_fail(GIN_ENOTSUP, "GPU %d (%s) has no %s", g->device, g->name, text);
+}
+
+static int look(struct gi_gpu *g)
+{
+    const struct gi_cu *cu = gi_cu();
+    size_t granule = 0;
+    CUuuid uuid;
+    CUmemAllocationProp p = properties(g->device);
+    CUresult r = cu->cuDeviceGetName(g->name, (int)sizeof(g->name), g->device);
+    if (r == CUDA_SUCCESS)
+        r = cu->cuDeviceGetUuid(&uuid, g->device);
+    if (r != CUDA_SUCCESS)
+        return gi_cu_fail(r, "cannot identify GPU %d", g->device);
+    memcpy(g->uuid, &uuid, sizeof(g->uuid));
+    g->same_address =
+        attribute(g->device, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM) != 0;
+    int st = need(g, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                  "virtual memory management");
+    if (st == GIN_OK)
+        st = need(g, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+                  "memory that can be shared by file descriptors");
+    if (st != GIN_OK)
+        return st;
+    r = cu->cuMemGetAllocationGranularity(&granule, &p, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+    g->granule = granule;
+    return gi_cu_fail(r, "cuMemGetAllocationGranularity of GPU %d", g->device);
+}
+
+static int open_stream(struct gi_gpu *g)
+{
+    CUstreamCaptureMode mode;
+    CUstream stream = NULL;
+    int st = enter(g, &mode);
+    if (st != GIN_OK)
+        return st;
+    st = gi_cu_fail(gi_cu()->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING),
+                    "cuStreamCreate on GPU %d", g->device);
+    g->stream = stream;
+    leave(mode);
+    return st;
+}
+
+int gi_gpu_open(const char *driver, int local_rank, struct gi_gpu **gpu, char *why, size_t n)
+{
+    int devices = 0;
+    *gpu = NULL;
+    if (gi_cu_load(driver, why, n) == NULL)
+        return GIN_OK;
+    CUresult r = gi_cu()->cuDeviceGetCount(&devices);
+    if (r != CUDA_SUCCESS || devices == 0) {
+        snprintf(why, n, "the CUDA driver finds no GPU");
+        return GIN_OK;
+    }
+    struct gi_gpu *g = calloc(1, sizeof(*g));
+    if (g == NULL)
+        return gi_fail(GIN_ENOMEM, "no memory for a GPU's state");
+    int st = take_context(g, local_rank, devices);
+    if (st == GIN_OK)
+        st = look(g);
+    if (st == GIN_OK)
+        st = open_stream(g);
+    if (st != GIN_OK) {
+        gi_gpu_close(g);
+        return st;
+    }
+    *gpu = g;
+    return GIN_OK;
+}
+
+void gi_gpu_close(struct gi_gpu *g)
+{
+    CUstreamCaptureMode mode;
+    if (g == NULL)
+        return;
+    if (g->stream != NULL && enter(g, &mode) == GIN_OK) {
+        gi_cu()->cuStreamDestroy(g->stream);
+        leave(mode);
+    }
+    if (g->retained)
+        gi_cu()->cuDevicePrimaryCtxRelease(g->device);
+    free(g);
+}
+
+int gi_gpu_health(struct gi_gpu *g)
+{
+    CUstreamCaptureMode mode;
+    int st = enter(g, &mode);
+    if (st != GIN_OK)
+        return st;
+    CUresult r = gi_cu()->cuStreamQuery(g->stream);
+    leave(mode);
+    return r == CUDA_ERROR_NOT_READY ? GIN_OK : gi_cu_fail(r, "GPU %d (%s)", g->device, g->name);
+}
+
+/* ---- memory objects and addresses ---- */
+
+int gi_gpu_object_create(const struct gi_gpu *g, uint64_t bytes, uint64_t *object)
+{
+    CUmemGenericAllocationHandle h;
+    CUmemAllocationProp p = properties(g->device);
+    CUresult r = gi_cu()->cuMemCreate(&h, bytes, &p, 0);
+    if (r == CUDA_SUCCESS)
+        *object = h;
+    return gi_cu_fail(r, "cuMemCreate of %llu bytes on GPU %d (%s)", (ull)bytes, g->device,
+                      g->name);
+}
+
+int gi_gpu_object_export(uint64_t object, int *fd)
+{
+    int got = -1;
+    CUresult r = gi_cu()->cuMemExportToShareableHandle(&got, object,
+                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (r == CUDA_SUCCESS)
+        *fd = got;
+    return gi_cu_fail(r, "cuMemExportToShareableHandle");
+}
+
+int gi_gpu_object_import(int fd, uint64_t *object)
+{
+    CUmemGenericAllocationHandle h;
+    CUresult r = gi_cu()->cuMemImportFromShareableHandle(&h, (void *)(intptr_t)fd,
+                                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    if (r == CUDA_SUCCESS)
+        *object = h;
+    return gi_cu_fail(r, "cuMemImportFromShareableHandle");
+}
+
+void gi_gpu_object_release(uint64_t object)
+{
+    gi_cu()->cuMemRelease(object);
+}
+
+int gi_gpu_reserve(uint64_t bytes, uint64_t align, uint64_t *addr)
+{
+    CUdeviceptr got = 0;
+    CUresult r = gi_cu()->cuMemAddressReserve(&got, bytes, align, 0, 0);
+    if (r == CUDA_SUCCESS)
+        *addr = got;
+    return gi_cu_fail(r, "cuMemAddressReserve of %llu bytes", (ull)bytes);
+}
+
+void gi_gpu_unreserve(uint64_t addr, uint64_t bytes)
+{
+    gi_cu()->cuMemAddressFree(addr, bytes);
+}
+
+int gi_gpu_map(uint64_t addr, uint64_t bytes, uint64_t object)
+{
+    return gi_cu_fail(gi_cu()->cuMemMap(addr, bytes, 0, object, 0), "cuMemMap of %llu bytes",
+                      (ull)bytes);
+}
+
+int gi_gpu_allow(uint64_t addr, uint64_t bytes, int device)
+{
+    CUmemAccessDesc d;
+    memset(&d, 0, sizeof(d));
+    d.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    d.location.id = device;
+    d.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    return gi_cu_fail(gi_cu()->cuMemSetAccess(addr, bytes, &d, 1),
+                      "cuMemSetAccess of %llu bytes for GPU %d", (ull)bytes, device);
+}
+
+void gi_gpu_unmap(uint64_t addr, uint64_t bytes)
+{
+    gi_cu()->cuMemUnmap(addr, bytes);
+}
+
+/* ---- private memory ---- */
+
+int gi_gpu_alloc(struct gi_gpu *g, uint64_t bytes, uint64_t *addr)
+{
+    CUstreamCaptureMode mode;
+    CUdeviceptr got = 0;
+    int st = enter(g, &mode);
+    if (st != GIN_OK)
+        return st;
+    st = gi_cu_fail(gi_cu()->cuMemAlloc(&got, bytes), "cuMemAlloc of %llu bytes on GPU %d",
+                    (ull)bytes, g->device);
+    leave(mode);
+    if (st != GIN_OK)
+        return st;
+    st = gi_gpu_fill(g, got, 0, bytes);
+    if (st != GIN_OK)
+        gi_gpu_free(g, got);
+    else
+        *addr = got;
+    return st;
+}
+
+void gi_gpu_free(struct gi_gpu *g, uint64_t addr)
+{
+    CUstreamCaptureMode mode;
+    if (addr == 0 || enter(g, &mode) != GIN_OK)
+        return;
+    gi_cu()->cuMemFree(addr);
+    leave(mode);
+}
+
+int gi_gpu_host_alloc(struct gi_gpu *g, uint64_t bytes, void **host, uint64_t *addr)
+{
+    CUstreamCaptureMode mode;
+    CUdeviceptr there = 0;
+    void *got = NULL;
+    int st = enter(g, &mode);
+    if (st != GIN_OK)
+        return st;
+    CUresult r =
+        gi_cu()->cuMemHostAlloc(&got, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    if (r == CUDA_SUCCESS) {
+        r = gi_cu()->cuMemHostGetDevicePointer(&there, got, 0);
+        if (r != CUDA_SUCCESS)
+            gi_cu()->cuMemFreeHost(got);
+    }
+    leave(mode);
+    if (r != CUDA_SUCCESS)
+        return gi_cu_fail(r, "cuMemHostAlloc of %llu bytes for GPU %d", (ull)bytes, g->device);
+    memset(got, 0, bytes);
+    *host = got;
+    *addr = there;
+    return GIN_OK;
+}
+
+void gi_gpu_host_free(struct gi_gpu *g, void *host)
+{
+    CUstreamCaptureMode mode;
+    if (host == NULL || enter(g, &mode) != GIN_OK)
+        return;
+    gi_cu()->cuMemFreeHost(host);
+    leave(mode);
+}
+
+int gi_gpu_host_register(struct gi_gpu *g, void *host, uint64_t bytes)
+{
+    CUstreamCaptureMode mode;
+    int st = enter(g, &mode);
+    if (st != GIN_OK)
+        return st;
+    CUresult r = gi_cu()->cuMemHostRegister(
+        host, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    leave(mode);
+    return gi_cu_fail(r, "cuMemHostRegister of %llu bytes for GPU %d", (ull)bytes, g->device);
+}
+
+void gi_gpu_host_unregister(struct gi_gpu *g, void *host)
+{
+    CUstreamCaptureMode mode;
+    if (enter(g, &mode) != GIN_OK)
+        return;
+    gi_cu()->cuMemHostUnregister(host);
+    leave(mode);
+}
+
+/* ---- copies ---- */
+
+/* After something was issued with result r: wait for it, and leave. */
+static int finish(struct gi_gpu *g, CUstreamCaptureMode mode, CUresult r, const char *what,
+                  uint64_t bytes)
+{
+    if (r == CUDA_SUCCESS)
+        r = gi_cu()->cuStreamSynchronize(g->stream);
+    leave(mode);
+    return gi_cu_fail(r, "%s of %llu bytes on GPU %d", what, (ull)bytes, g->device);
+}
+
+int gi_gpu_fill(struct gi_gpu *g, uint64_t addr, unsigned char byte, uint64_t bytes)
+{
+    CUstreamCaptureMode mode;
+    int st = enter(g, &mode);
+    return st != GIN_OK ? st
+                        : finish(g, mode, gi_cu()->cuMemsetD8Async(addr, byte, bytes, g->stream),
+                                 "cuMemsetD8", bytes);
+}
+
+int gi_gpu_write(struct gi_gpu *g, uint64_t addr, const void *from, uint64_t bytes)
+{
+    CUstreamCaptureMode mode;
+    int st = enter(g, &mode);
+    return st != GIN_OK ? st
+                        : finish(g, mode, gi_cu()->cuMemcpyHtoDAsync(addr, from, bytes, g->stream),
+                                 "cuMemcpyHtoD", bytes);
+}
+
+int gi_gpu_read(struct gi_gpu *g, void *to, uint64_t addr, uint64_t bytes)
+{
+    CUstreamCaptureMode mode;
+    int st = enter(g, &mode);
+    return st != GIN_OK ? st
+                        : finish(g, mode, gi_cu()->cuMemcpyDtoHAsync(to, addr, bytes, g->stream),
+                                 "cuMemcpyDtoH", bytes);
+}
+
+int gi_gpu_copy(struct gi_gpu *g, uint64_t to, uint64_t from, uint64_t bytes)
+{
+    CUstreamCaptureMode mode;
+    int st = enter(g, &mode);
+    return st != GIN_OK ? st
+                        : finish(g, mode, gi_cu()->cuMemcpyDtoDAsync(to, from, bytes, g->stream),
+                                 "cuMemcpyDtoD", bytes);
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A build without CUDA: there is no GPU, so nothing but that is ever asked. */
+#include "cuda/gpu.h"
+
+#include <stdio.h>
+#include "base/log.h"
+
+#if !GI_HAVE_CUDA
+
+static const char none[] = "this library was built without CUDA (configure found no nvcc)";
+
+static int refused(void)
+{
+    return gi_fail(GIN_ENOTSUP, "%s", none);
+}
+
+bool gi_gpu_driver(const char *driver, char *why, size_t n)
+{
+    (void)driver;
+    snprintf(why, n, "%s", none);
+    return false;
+}
+
+int gi_gpu_open(const char *driver, int local_rank, struct gi_gpu **gpu, char *why, size_t n)
+{
+    (void)local_rank;
+    *gpu = NULL;
+    gi_gpu_driver(driver, why, n);
+    return GIN_OK;
+}
+
+/* Every other entry: a result, and arguments that go unused. */
+#define NONE_INT(name, ...) \
+    int name(__VA_ARGS__)   \
+    {                       \
+        return refused();   \
+    }
+#define NONE_VOID(name, ...) \
+    void name(__VA_ARGS__)   \
+    {                        \
+    }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+NONE_VOID(gi_gpu_close, struct gi_gpu *g)
+NONE_INT(gi_gpu_health, struct gi_gpu *g)
+NONE_INT(gi_gpu_object_create, const struct gi_gpu *g, uint64_t bytes, uint64_t *object)
+NONE_INT(gi_gpu_object_export, uint64_t object, int *fd)
+NONE_INT(gi_gpu_object_import, int fd, uint64_t *object)
+NONE_VOID(gi_gpu_object_release, uint64_t object)
+NONE_INT(gi_gpu_reserve, uint64_t bytes, uint64_t align, uint64_t *addr)
+NONE_VOID(gi_gpu_unreserve, uint64_t addr, uint64_t bytes)
+NONE_INT(gi_gpu_map, uint64_t addr, uint64_t bytes, uint64_t object)
+NONE_INT(gi_gpu_allow, uint64_t addr, uint64_t bytes, int device)
+NONE_VOID(gi_gpu_unmap, uint64_t addr, uint64_t bytes)
+NONE_INT(gi_gpu_alloc, struct gi_gpu *g, uint64_t bytes, uint64_t *addr)
+NONE_VOID(gi_gpu_free, struct gi_gpu *g, uint64_t addr)
+NONE_INT(gi_gpu_host_alloc, struct gi_gpu *g, uint64_t bytes, void **host, uint64_t *addr)
+NONE_VOID(gi_gpu_host_free, struct gi_gpu *g, void *host)
+NONE_INT(gi_gpu_host_register, struct gi_gpu *g, void *host, uint64_t bytes)
+NONE_VOID(gi_gpu_host_unregister, struct gi_gpu *g, void *host)
+NONE_INT(gi_gpu_fill, struct gi_gpu *g, uint64_t addr, unsigned char byte, uint64_t bytes)
+NONE_INT(gi_gpu_write, struct gi_gpu *g, uint64_t addr, const void *from, uint64_t bytes)
+NONE_INT(gi_gpu_read, struct gi_gpu *g, void *to, uint64_t addr, uint64_t bytes)
+NONE_INT(gi_gpu_copy, struct gi_gpu *g, uint64_t to, uint64_t from, uint64_t bytes)
+#pragma GCC diagnostic pop
+
+#endif
