@@ -15,10 +15,12 @@
  */
 #define GI_AGREE_OPS(X)                                                                    \
     X(MALLOC, "gin_malloc", "size", "alignment", "offset", "flags")                        \
+    X(MALLOC_END, "gin_malloc", "size", "alignment", "offset", "flags")                    \
     X(FREE, "gin_free", "size", "alignment", "offset", "flags")                            \
     X(REALLOC, "gin_realloc", "size", "alignment", "new offset", "offset")                 \
     X(REALLOC_END, "gin_realloc", "size", "alignment", "new offset", "offset")             \
     X(HEAP, "bring-up of the heap", "size", "limit", "chunk", "granule")                   \
+    X(CUDA, "bring-up of the GPU heap", "size", "limit", "chunk", "granule")               \
     X(WINDOW, "gin_window_register", "flags", "heap offset", "id", "bytes")                \
     X(WINDOW_FREE, "gin_window_deregister", "window", "second value", "id", "flags")       \
     X(TEAM, "gin_team_create", "first value", "second value", "id", "flags")               \

@@ -35,9 +35,9 @@ struct tentative {
     uint64_t grown; /* bytes of the chunk added for it, or 0 */
 };
 
-static uint64_t slot_align(const char *slot)
+static uint64_t slot_align(const struct gi_heap_config *c)
 {
-    uint64_t low = (uint64_t)(uintptr_t)slot & -(uint64_t)(uintptr_t)slot;
+    uint64_t slot = c->slot ? (uint64_t)(uintptr_t)c->slot : c->align, low = slot & -slot;
 
     return !slot || low > GI_ALLOC_MAX_ALIGN ? GI_ALLOC_MAX_ALIGN : low;
 }
@@ -57,7 +57,7 @@ int gi_heap_create(const struct gi_heap_config *c, struct gi_heap **heap)
     h->limit = end - end % s->granule - s->control;
     if (c->max < s->bytes) /* the first chunk was rounded up */
         h->limit = s->bytes;
-    h->max_align = slot_align(c->slot);
+    h->max_align = slot_align(c);
     st = gi_alloc_init(&h->alloc, s->control, c->check ? GI_ZONE_RED : 0);
     if (st == GIN_OK)
         st = gi_alloc_add_chunk(&h->alloc, s->bytes);
@@ -95,6 +95,7 @@ static int agree(struct gi_heap *h, struct gi_agree_record *rec)
 
 static int no_room(const struct gi_heap *h, uint64_t bytes, uint64_t need)
 {
+    const char *which = h->c.segment->ops ? "CUDA_" : "";
     struct gi_alloc_stats s;
 
     gi_alloc_get_stats(&h->alloc, &s);
@@ -102,9 +103,9 @@ static int no_room(const struct gi_heap *h, uint64_t bytes, uint64_t need)
         GIN_ENOMEM,
         "no room in the heap for %llu bytes: of %llu bytes %llu are used by %llu blocks, "
         "largest free block %llu; it can grow by %llu more to its limit of %llu, %llu "
-        "short of what is needed; raise GINSHMEM_HEAP_MAX (and GINSHMEM_HEAP_SIZE)",
+        "short of what is needed; raise GINSHMEM_%sHEAP_MAX (and GINSHMEM_%sHEAP_SIZE)",
         (ull)bytes, (ull)s.total, (ull)s.used, (ull)s.blocks, (ull)s.largest_free,
-        (ull)(h->limit - s.total), (ull)h->limit, (ull)(need - (h->limit - s.total)));
+        (ull)(h->limit - s.total), (ull)h->limit, (ull)(need - (h->limit - s.total)), which, which);
 }
 
 /* Add a chunk that serves the request. */
@@ -194,11 +195,42 @@ static void commit(struct gi_heap *h)
         atomic_store_explicit(&h->size, h->alloc.size, memory_order_release);
 }
 
+/*
+ * Bytes of a new block, before a peer may put into it. Memory that was added for it is not there
+ * yet where peers have to map it; then finish() does this.
+ */
+static int prepare(struct gi_heap *h, const struct tentative *t, bool zero)
+{
+    struct gi_segment *s = h->c.segment;
+
+    gi_zone_make(&h->zone, t->off, t->bytes, 0, zero);
+    return zero && s->ops && !t->grown ? s->ops->zero(s->arg, t->off, t->bytes) : GIN_OK;
+}
+
+/* After the agreement: peers map what was added, and where that had to wait, the block is zeroed.
+ */
+static int finish(struct gi_heap *h, struct gi_agree_record *rec, const struct tentative *t,
+                  bool zero)
+{
+    struct gi_segment *s = h->c.segment;
+    int st;
+
+    if (!s->ops || !t->grown)
+        return GIN_OK;
+    st = s->ops->share(s->arg);
+    if (st != GIN_OK || !zero)
+        return st;
+    rec->op = GI_AGREE_MALLOC_END;
+    rec->status = s->ops->zero(s->arg, t->off, t->bytes);
+    return agree(h, rec);
+}
+
 int gi_heap_malloc(struct gi_heap *h, uint64_t bytes, uint64_t align, unsigned flags, uint64_t *off)
 {
     struct gi_agree_record rec = {
         .op = GI_AGREE_MALLOC, .size = bytes, .align = align, .extra = flags};
     struct tentative t;
+    bool taken;
     int st;
 
     if (bytes == 0) {
@@ -208,14 +240,17 @@ int gi_heap_malloc(struct gi_heap *h, uint64_t bytes, uint64_t align, unsigned f
     pthread_mutex_lock(&h->lock);
     rec.status = take(h, bytes, align, &t);
     pthread_mutex_unlock(&h->lock);
-    if (rec.status == GIN_OK)
-        gi_zone_make(&h->zone, t.off, bytes, 0, flags & GI_HEAP_ZERO);
+    taken = rec.status == GIN_OK;
+    if (taken)
+        rec.status = prepare(h, &t, flags & GI_HEAP_ZERO);
     rec.offset = t.off;
     st = agree(h, &rec);
+    if (st == GIN_OK)
+        st = finish(h, &rec, &t, flags & GI_HEAP_ZERO);
     if (st == GIN_OK) {
         commit(h);
         *off = t.off;
-    } else if (rec.status == GIN_OK) {
+    } else if (taken) {
         untake(h, &t);
     }
     return st;
@@ -279,15 +314,20 @@ static int resize(struct gi_heap *h, struct gi_agree_record *rec, uint64_t off, 
 static int move(struct gi_heap *h, struct gi_agree_record *rec, uint64_t off, uint64_t old,
                 const struct tentative *t)
 {
+    struct gi_segment *s = h->c.segment;
     uint64_t keep = old < t->bytes ? old : t->bytes;
     int st;
 
     gi_zone_make(&h->zone, t->off, t->bytes, 0, false);
     rec->offset = t->off;
     st = agree(h, rec);
+    if (st == GIN_OK)
+        st = finish(h, rec, t, false);
     if (st == GIN_OK) {
         if (h->zone.base)
             memcpy(h->zone.base + t->off, h->zone.base + off, keep);
+        else if (s->ops)
+            rec->status = s->ops->copy(s->arg, t->off, off, keep);
         rec->op = GI_AGREE_REALLOC_END;
         st = agree(h, rec);
     }

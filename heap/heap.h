@@ -28,6 +28,7 @@ struct gi_heap;
 struct gi_heap_config {
     struct gi_segment *segment; /* its bytes are the first chunk; the caller closes it afterwards */
     char *slot;     /* where my memory object is mapped here; NULL: CPU cannot reach it */
+    uint64_t align; /* what a slot is a multiple of, where the CPU cannot reach it */
     uint64_t max;   /* bytes up to which the heap may grow, the same on every rank */
     uint64_t chunk; /* least growth, the same on every rank */
     uint32_t kind;

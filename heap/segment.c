@@ -100,7 +100,7 @@ static int refused(const struct gi_segment *s, uint64_t bytes, int err, bool gro
                           : "lower GINSHMEM_HEAP_SIZE");
 }
 
-static uint64_t round_total(uint64_t control, uint64_t bytes, uint64_t granule)
+uint64_t gi_segment_total(uint64_t control, uint64_t bytes, uint64_t granule)
 {
     uint64_t total = control + bytes;
 
@@ -141,7 +141,7 @@ int gi_segment_create(uint64_t control, uint64_t bytes, enum gi_hugepages wish,
     s->granule = page;
     if (wish != GI_HUGEPAGES_NO && gi_os_huge_pages(&huge_page, &n_free) && huge_page > page)
         s->granule = huge_page;
-    total = round_total(control, bytes, s->granule);
+    total = gi_segment_total(control, bytes, s->granule);
     r = -ENOTSUP; /* for a kernel without huge pages */
     if (huge_page) {
         r = back(s, true, total);
@@ -175,11 +175,17 @@ free_segment:
 
 int gi_segment_grow(struct gi_segment *s, uint64_t bytes)
 {
-    uint64_t total = round_total(s->control, bytes, s->granule), have = s->control + s->bytes;
+    uint64_t total = gi_segment_total(s->control, bytes, s->granule), have = s->control + s->bytes;
     int r;
 
     if (total <= have)
         return GIN_OK;
+    if (s->ops != NULL) {
+        int st = s->ops->grow(s->arg, have, total);
+        if (st == GIN_OK)
+            s->bytes = total - s->control;
+        return st;
+    }
     r = reserve(s->fd, have, total, s->huge);
     if (r != 0)
         return refused(s, total - have, r, true);
@@ -189,6 +195,11 @@ int gi_segment_grow(struct gi_segment *s, uint64_t bytes)
 
 void gi_segment_shrink(struct gi_segment *s, uint64_t bytes)
 {
+    if (s->ops != NULL && bytes < s->bytes) {
+        s->ops->shrink(s->arg, s->control + bytes);
+        s->bytes = bytes;
+        return;
+    }
     /* Where the kernel does not take them back they stay, reserved for the next growth. */
     if (bytes < s->bytes && gi_os_shrink(s->fd, s->control + bytes) == 0)
         s->bytes = bytes;

@@ -12,7 +12,25 @@
 
 enum gi_hugepages { GI_HUGEPAGES_NO, GI_HUGEPAGES_TRY, GI_HUGEPAGES_YES };
 
+/*
+ * Memory that the caller makes, a GPU's: control + heap as in a memfd, but the CPU may not reach it
+ * and peers have to map what is added.
+ */
+struct gi_segment_ops {
+    /* Local: what gi_segment_grow() and _shrink() do; from and to count from the segment's start.
+     */
+    int (*grow)(void *arg, uint64_t from, uint64_t to);
+    void (*shrink)(void *arg, uint64_t to);
+    /* Collective, after growth was agreed on: all ranks reach the new memory, or none does. */
+    int (*share)(void *arg);
+    /* Local; offsets from the heap's start. */
+    int (*zero)(void *arg, uint64_t off, uint64_t bytes);
+    int (*copy)(void *arg, uint64_t to, uint64_t from, uint64_t bytes);
+};
+
 struct gi_segment {
+    const struct gi_segment_ops *ops; /* NULL: a memfd */
+    void *arg;
     int fd;
     bool huge;
     uint64_t control; /* bytes in front of the heap */
@@ -31,6 +49,9 @@ enum gi_hugepages gi_hugepages_of(const char *word);
  */
 int gi_segment_create(uint64_t control, uint64_t bytes, enum gi_hugepages wish,
                       struct gi_segment **seg);
+
+/* Control and heap together for at least `bytes` of heap. */
+uint64_t gi_segment_total(uint64_t control, uint64_t bytes, uint64_t granule);
 
 /* Reserve up to `bytes` of heap, rounded up to the granule; nothing to do where there already. */
 int gi_segment_grow(struct gi_segment *seg, uint64_t bytes);

@@ -75,6 +75,17 @@ int gi_shm_join(const struct gi_shm_config *config, struct gi_shm **shm);
 void gi_shm_leave(struct gi_shm *shm);
 
 /*
+ * Hand a descriptor of every rank to each other process of its LSA team. Collective over all ranks,
+ * two allgathers; a rank whose status (recorded) is not GIN_OK stops all. In each process its
+ * lowest LSA rank gets the objects: keep() is called for those of all ranks that have one, its own
+ * process' ones included, and returns GIN_OK or a recorded failure; the descriptor is not its own.
+ * A failure on the way stops this rank alone: the caller agrees with the others afterwards.
+ */
+typedef int (*gi_shm_keep_fn)(void *arg, int lsa_rank, int fd);
+int gi_shm_pass(const struct gi_shm_config *config, const struct gi_shm *shm, int fd, int status,
+                gi_shm_keep_fn keep, void *arg);
+
+/*
  * Lowest world rank whose process, in this pid space, has exited, or -1. One poll(2); any thread.
  */
 int gi_shm_dead(struct gi_shm *shm);

@@ -42,6 +42,12 @@ static int root_of(const struct gi_shm_post *p)
     return p->members[0];
 }
 
+/* Not every rank need have something to pass. */
+static bool has_object(const struct gi_shm_post *p, int place)
+{
+    return p->hello[p->members[place]].fd >= 0;
+}
+
 static int my_rank(const struct gi_shm_post *p)
 {
     return p->members[p->me];
@@ -249,23 +255,6 @@ static void accept_all(struct gi_shm_post *p)
     }
 }
 
-/* Map one object into its slot after a look whether it is the one that its owner announced. */
-static void map_one(struct gi_shm_post *p, struct gi_shm_region *region, int place, int fd)
-{
-    const struct gi_shm_hello *h = &p->hello[p->members[place]];
-    uint64_t id[2] = {0, 0}, size = 0;
-    int e = gi_os_file_id(fd, id, &size);
-    if (e == 0 && (id[0] != h->file[0] || id[1] != h->file[1]))
-        e = -EBADF;
-    if (e == 0)
-        e = gi_shm_region_map(region, place, fd);
-    if (e != 0)
-        gi_shm_failed(p->note, GI_SHM_STEP_MAP, e, p->members[place],
-                      "cannot map %llu MiB of addresses to the memory of rank %d: %s",
-                      (unsigned long long)(region->stride >> 20), p->members[place],
-                      gi_os_strerror(e));
-}
-
 static void lost(struct gi_shm_post *p, int place, int e)
 {
     int rank = p->members[place];
@@ -279,7 +268,7 @@ static void lost(struct gi_shm_post *p, int place, int e)
  * Take one message of the leader at `from`; the objects in it must be those of its process, or,
  * from the root, of others than mine. Returns how many came, -1 after a failure.
  */
-static int take(struct gi_shm_post *p, struct gi_shm_region *region, int conn, int from)
+static int take(struct gi_shm_post *p, int conn, int from)
 {
     struct message m;
     int fds[BATCH], n;
@@ -289,13 +278,13 @@ static int take(struct gi_shm_post *p, struct gi_shm_region *region, int conn, i
     bool good = r > 0 && genuine(p, &m, r, from) && n == (int)m.count;
     for (int i = 0; good && i < n; i++) {
         int place = (int)m.place[i];
-        good = m.place[i] < (uint32_t)p->n && p->fds[place] == MISSING &&
+        good = m.place[i] < (uint32_t)p->n && has_object(p, place) && p->fds[place] == MISSING &&
                (from == 0 ? p->lead[place] != p->me : p->lead[place] == from);
         if (good)
             p->fds[place] = fds[i];
     }
     for (int i = 0; good && i < n; i++) {
-        map_one(p, region, (int)m.place[i], fds[i]);
+        p->keep(p, (int)m.place[i], fds[i]);
         if (p->me != 0) { /* the root has yet to hand it on */
             gi_os_close(fds[i]);
             p->fds[m.place[i]] = PASSED;
@@ -334,7 +323,7 @@ static int gather(const struct gi_shm_post *p, bool others, int leader, uint32_t
     int n = 0;
     for (int i = 0; i < p->n; i++) {
         bool mine = p->lead[i] == p->me;
-        if (others ? p->lead[i] == leader : !mine)
+        if ((others ? p->lead[i] == leader : !mine) || !has_object(p, i))
             continue;
         places[n] = (uint32_t)i;
         fds[n++] = mine ? p->hello[p->members[i]].fd : p->fds[i];
@@ -348,7 +337,7 @@ static void say_missing(struct gi_shm_post *p)
     int first = -1, more = 0;
     for (int i = 0; i < p->n; i++) {
         size_t len = strlen(list);
-        if (p->lead[i] == p->me || p->fds[i] != MISSING)
+        if (p->lead[i] == p->me || p->fds[i] != MISSING || !has_object(p, i))
             continue;
         first = first < 0 ? p->members[i] : first;
         if (len + 16 < sizeof(list))
@@ -362,8 +351,7 @@ static void say_missing(struct gi_shm_post *p)
 }
 
 /* Take messages from the root (me a leaf) or all leaves (me the root) until `missing` came. */
-static void collect(struct gi_shm_post *p, struct gi_shm_region *region, int missing,
-                    struct pollfd *pf, int *left)
+static void collect(struct gi_shm_post *p, int missing, struct pollfd *pf, int *left)
 {
     while (missing > 0 && p->note->status == 0) {
         int n = 0;
@@ -378,25 +366,24 @@ static void collect(struct gi_shm_post *p, struct gi_shm_region *region, int mis
         for (int i = 0, k = 0; i < p->n && e > 0 && p->note->status == 0; i++) {
             if (p->conn[i] < 0 || left[i] <= 0 || pf[k++].revents == 0)
                 continue;
-            int got = take(p, region, p->conn[i], i);
+            int got = take(p, p->conn[i], i);
             missing -= got > 0 ? got : 0;
             left[i] -= got > 0 ? got : 0;
         }
     }
 }
 
-static void pass_as_root(struct gi_shm_post *p, struct gi_shm_region *region, struct pollfd *pf,
-                         int *scratch, uint32_t *places)
+static void pass_as_root(struct gi_shm_post *p, struct pollfd *pf, int *scratch, uint32_t *places)
 {
     int missing = 0, *left = scratch, *fds = scratch + p->n;
     accept_all(p);
     memset(left, 0, (size_t)p->n * sizeof(*left));
     for (int i = 0; i < p->n; i++)
-        if (p->lead[i] != p->me) {
+        if (p->lead[i] != p->me && has_object(p, i)) {
             left[p->lead[i]]++;
             missing++;
         }
-    collect(p, region, missing, pf, left);
+    collect(p, missing, pf, left);
     for (int i = 1; i < p->n && p->note->status == 0; i++) {
         if (p->conn[i] < 0)
             continue;
@@ -407,20 +394,20 @@ static void pass_as_root(struct gi_shm_post *p, struct gi_shm_region *region, st
     }
 }
 
-static void pass_as_leaf(struct gi_shm_post *p, struct gi_shm_region *region, struct pollfd *pf,
-                         int *scratch, uint32_t *places)
+static void pass_as_leaf(struct gi_shm_post *p, struct pollfd *pf, int *scratch, uint32_t *places)
 {
     int *left = scratch, *fds = scratch + p->n, n = gather(p, false, 0, places, fds);
     int e = send_places(p, p->conn[0], places, fds, n);
     memset(left, 0, (size_t)p->n * sizeof(*left));
-    left[0] = p->n - n;
+    for (int i = 0; i < p->n; i++)
+        left[0] += p->lead[i] != p->me && has_object(p, i);
     if (e != 0)
         lost(p, 0, e);
     else
-        collect(p, region, left[0], pf, left);
+        collect(p, left[0], pf, left);
 }
 
-void gi_shm_post_pass(struct gi_shm_post *p, struct gi_shm_region *region)
+void gi_shm_post_pass(struct gi_shm_post *p)
 {
     size_t n = (size_t)p->n;
     struct pollfd *pf = malloc(n * (sizeof(*pf) + 2 * sizeof(int) + sizeof(uint32_t)));
@@ -432,14 +419,14 @@ void gi_shm_post_pass(struct gi_shm_post *p, struct gi_shm_region *region)
         return;
     }
     for (int i = 0; i < p->n; i++) {
-        if (p->lead[i] == p->me && p->note->status == 0)
-            map_one(p, region, i, p->hello[p->members[i]].fd);
+        if (p->lead[i] == p->me && p->note->status == 0 && has_object(p, i))
+            p->keep(p, i, p->hello[p->members[i]].fd);
         several = several || p->lead[i] != p->me;
     }
     if (several && p->note->status == 0 && p->me == 0)
-        pass_as_root(p, region, pf, scratch, places);
+        pass_as_root(p, pf, scratch, places);
     else if (several && p->note->status == 0)
-        pass_as_leaf(p, region, pf, scratch, places);
+        pass_as_leaf(p, pf, scratch, places);
     free(pf);
 }
 

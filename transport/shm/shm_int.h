@@ -19,7 +19,8 @@ enum gi_shm_step {
     GI_SHM_STEP_PASS,
     GI_SHM_STEP_MAP,
     GI_SHM_STEP_WATCH,
-    GI_SHM_STEP_SHARE
+    GI_SHM_STEP_SHARE,
+    GI_SHM_STEP_OBJECT
 };
 
 /* A rank's state as it travels. All zero: well. */
@@ -36,6 +37,10 @@ struct gi_shm_note {
 int gi_shm_failed(struct gi_shm_note *note, enum gi_shm_step step, int err, int about,
                   const char *fmt, ...) GIN_PRINTF(5, 6);
 
+/* Everybody's notes, `stride` bytes apart: the lowest rank that failed by itself speaks for all;
+ * its own text stays. */
+int gi_shm_verdict(const void *notes, size_t stride, int size, int me);
+
 /* What every rank tells all at the start of a round. The random parts are fresh in each. */
 struct gi_shm_hello {
     struct gi_shm_note note;
@@ -45,7 +50,7 @@ struct gi_shm_hello {
     uint64_t name;      /* of the socket, should this rank be the root of its group */
     uint64_t secret[2]; /* proves to a socket who speaks */
     uint64_t token[4];  /* written into the slot, read back by the candidates */
-    int32_t fd;         /* means something in the rank's own process */
+    int32_t fd;         /* means something in the rank's own process; -1: nothing to pass */
     int32_t lsa;
 };
 
@@ -110,12 +115,14 @@ struct gi_shm_post {
     int *conn; /* n places: root's connection to each other leader; mine to root in conn[0] */
     int *fds;  /* n places: what I received, -1 where nothing has come */
     struct gi_shm_note *note;
+    /* Called for each object, those of my own process first; says in the note what failed. */
+    void (*keep)(struct gi_shm_post *post, int place, int fd);
+    void *arg;
 };
 
 void gi_shm_post_listen(struct gi_shm_post *post);  /* root, before an allgather */
 void gi_shm_post_connect(struct gi_shm_post *post); /* others, before the next one */
-/* After that: pass descriptors and map each into its slot. Own process' ones are mapped too. */
-void gi_shm_post_pass(struct gi_shm_post *post, struct gi_shm_region *region);
+void gi_shm_post_pass(struct gi_shm_post *post);    /* after that */
 void gi_shm_post_close(struct gi_shm_post *post);
 /* Calls above say in post->note whether they worked. */
 

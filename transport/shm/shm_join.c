@@ -94,16 +94,16 @@ static const char *step_text(int step)
     case GI_SHM_STEP_MAP: return "mapping memory objects";
     case GI_SHM_STEP_WATCH: return "watching processes";
     case GI_SHM_STEP_SHARE: return "finding its process' range";
+    case GI_SHM_STEP_OBJECT: return "making a memory object";
     default: return "?";
     }
 }
 
-/* Everybody's notes, `stride` bytes apart: the lowest rank that failed by itself speaks for all. */
-static int verdict(const struct join *j, const void *notes, size_t stride)
+int gi_shm_verdict(const void *notes, size_t stride, int size, int me)
 {
     const struct gi_shm_note *worst = NULL;
     int rank = -1;
-    for (int r = 0; r < j->c->size; r++) {
+    for (int r = 0; r < size; r++) {
         const struct gi_shm_note *n = (const void *)((const char *)notes + (size_t)r * stride);
         if (n->status == GIN_OK || (worst != NULL && (n->echo || !worst->echo)))
             continue;
@@ -112,13 +112,18 @@ static int verdict(const struct join *j, const void *notes, size_t stride)
     }
     if (worst == NULL)
         return GIN_OK;
-    if (rank == j->c->rank) /* its text is already the thread's last error */
+    if (rank == me) /* its text is already the thread's last error */
         return worst->status;
     char about[32] = "";
     if (worst->about >= 0)
         snprintf(about, sizeof(about), " (about rank %d)", (int)worst->about);
     return gi_fail(worst->status, "rank %d could not share its memory: %s%s: %s", rank,
                    step_text(worst->step), about, gi_os_strerror(worst->err));
+}
+
+static int verdict(const struct join *j, const void *notes, size_t stride)
+{
+    return gi_shm_verdict(notes, stride, j->c->size, j->c->rank);
 }
 
 static int agree(struct join *j, uint64_t stride, uint64_t *least)
@@ -226,6 +231,24 @@ static void reserve(struct join *j)
                   (unsigned long long)(least >> 20), gi_os_strerror(e), limit);
 }
 
+/* Map one object into its slot after a look whether it is the one that its owner announced. */
+static void map_one(struct gi_shm_post *p, int place, int fd)
+{
+    struct gi_shm_region *region = p->arg;
+    const struct gi_shm_hello *h = &p->hello[p->members[place]];
+    uint64_t id[2] = {0, 0}, size = 0;
+    int e = gi_os_file_id(fd, id, &size);
+    if (e == 0 && (id[0] != h->file[0] || id[1] != h->file[1]))
+        e = -EBADF;
+    if (e == 0)
+        e = gi_shm_region_map(region, place, fd);
+    if (e != 0)
+        gi_shm_failed(p->note, GI_SHM_STEP_MAP, e, p->members[place],
+                      "cannot map %llu MiB of addresses to the memory of rank %d: %s",
+                      (unsigned long long)(region->stride >> 20), p->members[place],
+                      gi_os_strerror(e));
+}
+
 static int prepare_post(struct join *j)
 {
     struct gi_shm_post *p = &j->post;
@@ -236,6 +259,8 @@ static int prepare_post(struct join *j)
                               .n = j->n,
                               .me = j->me,
                               .listener = -1,
+                              .keep = map_one,
+                              .arg = j->region,
                               .note = &j->note};
     p->conn = malloc(2 * (size_t)j->n * sizeof(*p->conn));
     if (p->conn == NULL)
@@ -299,7 +324,7 @@ static int map_group(struct join *j, bool first_round)
             return st;
     }
     if (leader) {
-        gi_shm_post_pass(&j->post, j->region);
+        gi_shm_post_pass(&j->post);
         gi_shm_post_close(&j->post);
     }
     if (leader && j->note.status == GIN_OK)
