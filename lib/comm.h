@@ -66,6 +66,8 @@ struct gi_windows;
 struct gi_teams;
 /* Live device communicators (lib/devcomm.c). */
 struct gi_devcomm;
+/* GPUs and their heap (lib/cuda_up.h). */
+struct gi_cuda;
 
 struct gin_comm {
     uint64_t magic; /* GI_COMM_MAGIC while alive */
@@ -90,6 +92,10 @@ struct gin_comm {
     uint64_t internal;    /* bytes of it that device communicators hold */
     char *slots;          /* shm->base */
     uint64_t stride;
+
+    /* cuda_up.c: up with the first call that asks for GPU memory or kernels */
+    struct gi_cuda *cuda;
+    char cuda_why[160]; /* why this rank has no GPU; "": it has, or was not asked */
 
     /* exchange.c */
     uint64_t calls; /* collective host calls so far: the sequence number of agreements */
@@ -132,8 +138,8 @@ void gi_topology_close(gin_comm_t *comm);
 int gi_memory_up(gin_comm_t *comm); /* collective: segment, LSA, heap, heap window, LSA teams */
 void gi_memory_down(gin_comm_t *comm);
 /* Symmetric block for the library itself, zeroed; counted as internal. Collective. */
-int gi_memory_take(gin_comm_t *comm, uint64_t bytes, uint64_t *off);
-int gi_memory_give(gin_comm_t *comm, uint64_t off);
+int gi_memory_take(gin_comm_t *comm, gin_kind_t kind, uint64_t bytes, uint64_t *off);
+int gi_memory_give(gin_comm_t *comm, gin_kind_t kind, uint64_t off);
 /* 1 when [off, off + bytes) of the heap lies in one live block (GINSHMEM_CHECK). */
 int gi_memory_live(gin_comm_t *comm, uint64_t off, uint64_t bytes);
 
@@ -157,11 +163,14 @@ void gi_windows_close(gin_comm_t *comm);
 /* Make or grow the heap's window (id 0): called by memory.c after mapping and after growth; 0 takes
  * it away. */
 int gi_window_heap(gin_comm_t *comm, uint64_t size);
+/* The same for the GPU heap's window (id 1), called by cuda_up.c. */
+int gi_window_cuda_heap(gin_comm_t *comm, uint64_t size);
 const struct gin_i_window *const *gi_windows_table(const gin_comm_t *comm);
 const struct gin_i_window *const *gi_windows_empty(void); /* every look-up fails */
 void gi_windows_count(const gin_comm_t *comm, uint64_t *windows, uint64_t *registrations);
 /* The live window of a handle, or NULL (nothing recorded). */
 const struct gin_i_window *gi_window_find(const gin_comm_t *comm, gin_window_t win);
+uint64_t gi_window_size(const gin_comm_t *comm, const struct gin_i_window *w);
 /*
  * How rank `world` is reached for [off, off + bytes) of a live window. LSA and SELF: *addr is this
  * process's address. CMA: *addr is the address in process *pid. NONE: recorded with the reason.

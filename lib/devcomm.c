@@ -306,7 +306,7 @@ static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *de
     d->barrier_timeout_ns = r.barrier_timeout_ns;
     barriers = (barriers + 63) & ~(uint64_t)63;
     d->bytes = cells_bytes(&r) + barriers + ((r.scratch + 63) & ~(uint64_t)63) + 64;
-    st = gi_memory_take(comm, d->bytes, &d->off);
+    st = gi_memory_take(comm, GIN_KIND_HOST, d->bytes, &d->off);
     if (st != GIN_OK)
         goto free_d;
     d->barriers_off = d->off + cells_bytes(&r);
@@ -315,7 +315,7 @@ static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *de
     /* also the barrier after which peers may write into the zeroed block */
     st = gi_agree_on(comm, GI_AGREE_DEVCOMM, d->off, d->bytes, 0, st);
     if (st != GIN_OK) {
-        gi_memory_give(comm, d->off);
+        gi_memory_give(comm, GIN_KIND_HOST, d->off);
         goto free_d;
     }
     fill(d, dev);
@@ -362,7 +362,8 @@ int gin_devcomm_destroy(gin_comm_t *comm, gin_devcomm_t *dev)
         return gi_fail(GIN_ESTATE, "gin_devcomm_destroy: not a live device communicator of this "
                                    "communicator (destroyed already?)");
     struct gi_devcomm *d = *p;
-    st = gi_memory_give(comm, d->off); /* meets the others: none of them uses the block any more */
+    st = gi_memory_give(comm, GIN_KIND_HOST,
+                        d->off); /* meets the others: none of them uses the block any more */
     if (st != GIN_OK)
         return st;
     *p = d->next;

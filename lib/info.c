@@ -5,7 +5,7 @@
  */
 #include <stdarg.h>
 #include <string.h>
-#include "comm.h"
+#include "cuda_up.h"
 #include "devcomm.h"
 
 static const char *const names[GIN_CAPS] = {"lsa",    "cma", "net",       "cuda",   "multimem",
@@ -104,11 +104,26 @@ static void not_built(gin_caps_t *c)
 {
     set(c, GIN_CAP_NET, 0,
         "no network transport is built yet; gininfo shows what libfabric offers");
-    set(c, GIN_CAP_CUDA, 0, "kernels and GPU memory are not built yet");
-    set(c, GIN_CAP_MULTIMEM, 0, "needs GPU memory, which is not built yet");
+    set(c, GIN_CAP_MULTIMEM, 0, "not built yet");
     set(c, GIN_CAP_ENGINE, 0, "not built yet: host threads do their operations themselves");
     set(c, GIN_CAP_GDA, 0, "not built yet");
     set(c, GIN_CAP_SHRINK, 0, "not built yet: gin_comm_shrink() answers GIN_ENOTSUP");
+}
+
+static void cuda(const gin_comm_t *comm, gin_caps_t *c)
+{
+    if (comm->cuda != NULL && comm->cuda->gpu != NULL)
+        set(c, GIN_CAP_CUDA, 1, "GPU %d (%s), %s context; %d of %d ranks have a GPU",
+            comm->cuda->gpu->device, comm->cuda->gpu->name,
+            comm->cuda->gpu->retained ? "its primary" : "the program's", comm->cuda->n_gpus,
+            comm->size);
+    else if (comm->cuda_why[0] != 0)
+        set(c, GIN_CAP_CUDA, 0, "%s", comm->cuda_why);
+    else if (!GI_HAVE_CUDA)
+        set(c, GIN_CAP_CUDA, 0, "this library was built without CUDA (configure found no nvcc)");
+    else
+        set(c, GIN_CAP_CUDA, -1,
+            "a GPU is looked for with the first call for GPU memory or kernels");
 }
 
 static uint64_t live_devcomms(const gin_comm_t *comm)
@@ -145,6 +160,7 @@ int gin_query(gin_comm_t *comm, gin_caps_t *caps)
     lsa(comm, &c);
     cma(comm, &c);
     hugepages(comm, &c);
+    cuda(comm, &c);
     peer_death(comm, &c);
     memcpy(caps, &c, c.size);
     return GIN_OK;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm.h"
+#include "cuda_up.h"
 
 #define DEFAULT_ALIGN 64 /* a cache line: blocks never share one */
 
@@ -142,6 +142,7 @@ int gi_memory_up(gin_comm_t *comm)
 void gi_memory_down(gin_comm_t *comm)
 {
     comm->up = false;
+    gi_cuda_down(comm);
     gi_window_heap(comm, 0);
     gi_heap_destroy(comm->heap);
     comm->heap = NULL;
@@ -157,33 +158,53 @@ void gi_memory_down(gin_comm_t *comm)
 
 /* ---- blocks ---- */
 
-static char *heap_base(const gin_comm_t *comm)
+/* One of the two heaps, as an allocation sees it. */
+struct side {
+    struct gi_heap *heap;
+    char *base; /* of offset 0; what a GPU heap's address means to the CPU is nothing */
+    uint64_t *internal;
+};
+
+static struct side side_of(gin_comm_t *comm, gin_kind_t kind)
 {
-    return (char *)gi_control(comm, comm->shm->lsa_rank) + GI_CONTROL;
+    if (kind == GIN_KIND_CUDA)
+        return (struct side){comm->cuda->heap, (char *)(uintptr_t)gi_cuda_heap_base(comm->cuda),
+                             &comm->cuda->internal};
+    return (struct side){comm->heap, (char *)gi_control(comm, comm->shm->lsa_rank) + GI_CONTROL,
+                         &comm->internal};
+}
+
+/* The heap that a pointer of the program belongs to; the host's for a pointer into none. */
+static gin_kind_t kind_of(const gin_comm_t *comm, const void *ptr)
+{
+    return gi_cuda_owns(comm, (uint64_t)(uintptr_t)ptr) ? GIN_KIND_CUDA : GIN_KIND_HOST;
 }
 
 /* The window follows the heap's growth. */
-static int grown(gin_comm_t *comm)
+static int grown(gin_comm_t *comm, gin_kind_t kind)
 {
-    return gi_window_heap(comm, gi_heap_size(comm->heap));
+    return kind == GIN_KIND_CUDA ? gi_window_cuda_heap(comm, gi_heap_size(comm->cuda->heap))
+                                 : gi_window_heap(comm, gi_heap_size(comm->heap));
 }
 
-int gi_memory_take(gin_comm_t *comm, uint64_t bytes, uint64_t *off)
+int gi_memory_take(gin_comm_t *comm, gin_kind_t kind, uint64_t bytes, uint64_t *off)
 {
-    int st = gi_heap_malloc(comm->heap, bytes, 64, GI_HEAP_ZERO, off);
+    struct side s = side_of(comm, kind);
+    int st = gi_heap_malloc(s.heap, bytes, 64, GI_HEAP_ZERO, off);
     if (st != GIN_OK)
         return st;
-    comm->internal += bytes;
-    return grown(comm);
+    *s.internal += bytes;
+    return grown(comm, kind);
 }
 
-int gi_memory_give(gin_comm_t *comm, uint64_t off)
+int gi_memory_give(gin_comm_t *comm, gin_kind_t kind, uint64_t off)
 {
+    struct side s = side_of(comm, kind);
     uint64_t start, bytes = 0;
-    gi_heap_find(comm->heap, off, &start, &bytes);
-    int st = gi_heap_free(comm->heap, off);
+    gi_heap_find(s.heap, off, &start, &bytes);
+    int st = gi_heap_free(s.heap, off);
     if (st == GIN_OK)
-        comm->internal -= bytes < comm->internal ? bytes : comm->internal;
+        *s.internal -= bytes < *s.internal ? bytes : *s.internal;
     return st;
 }
 
@@ -194,12 +215,12 @@ int gi_memory_live(gin_comm_t *comm, uint64_t off, uint64_t bytes)
 }
 
 /* Offset of a pointer that the program calls a block of the heap. */
-static uint64_t offset_of(const gin_comm_t *comm, const void *ptr)
+static uint64_t offset_of(const struct side *s, const void *ptr)
 {
-    uint64_t off = (uint64_t)((uintptr_t)ptr - (uintptr_t)heap_base(comm));
+    uint64_t off = (uint64_t)((uintptr_t)ptr - (uintptr_t)s->base);
     if (ptr == NULL)
         return GI_HEAP_NONE;
-    return off < gi_heap_size(comm->heap) ? off : GI_HEAP_FOREIGN;
+    return off < gi_heap_size(s->heap) ? off : GI_HEAP_FOREIGN;
 }
 
 /* The heap's own texts do not know which call it was; agreements do. */
@@ -218,16 +239,15 @@ static void *failed(int status)
 
 static int kind_ok(gin_kind_t kind, const char *call)
 {
-    if (kind == GIN_KIND_HOST)
+    if (kind == GIN_KIND_HOST || kind == GIN_KIND_CUDA)
         return GIN_OK;
-    if (kind == GIN_KIND_CUDA)
-        return gi_fail(GIN_ENOTSUP, "%s: kind CUDA: there is no GPU heap in this version", call);
     return gi_fail(GIN_EINVAL, "%s: kind %d is neither HOST nor CUDA", call, (int)kind);
 }
 
 static void *allocate(gin_comm_t *comm, gin_kind_t kind, uint64_t align, uint64_t bytes,
                       unsigned flags, const char *call)
 {
+    struct side s;
     uint64_t off;
     int st = gi_comm_enter(comm, call);
     if (st == GIN_OK)
@@ -237,14 +257,18 @@ static void *allocate(gin_comm_t *comm, gin_kind_t kind, uint64_t align, uint64_
     if (bytes == 0)
         return failed(GIN_OK);
     st = gi_comm_enter_up(comm, call);
+    if (st == GIN_OK && kind == GIN_KIND_CUDA)
+        st = gi_cuda_up(comm);
+    if (st == GIN_OK) {
+        s = side_of(comm, kind);
+        st = gi_heap_malloc(s.heap, bytes, align, flags, &off);
+    }
     if (st == GIN_OK)
-        st = gi_heap_malloc(comm->heap, bytes, align, flags, &off);
-    if (st == GIN_OK)
-        st = grown(comm);
+        st = grown(comm, kind);
     if (st != GIN_OK)
         return failed(named(call, st));
     gi_set_last_status(GIN_OK);
-    return heap_base(comm) + off;
+    return s.base + off;
 }
 
 void *gin_malloc_kind(gin_comm_t *comm, gin_kind_t kind, size_t bytes)
@@ -298,13 +322,15 @@ void *gin_realloc(gin_comm_t *comm, void *ptr, size_t bytes)
         return allocate(comm, GIN_KIND_HOST, DEFAULT_ALIGN, bytes, 0, "gin_realloc");
     if (!comm->up)
         return failed(gi_fail(GIN_EINVAL, "gin_realloc: %p is no block: the heap is empty", ptr));
-    st = gi_heap_realloc(comm->heap, offset_of(comm, ptr), bytes, &off);
+    gin_kind_t kind = kind_of(comm, ptr);
+    struct side s = side_of(comm, kind);
+    st = gi_heap_realloc(s.heap, offset_of(&s, ptr), bytes, &off);
     if (st == GIN_OK)
-        st = grown(comm);
+        st = grown(comm, kind);
     if (st != GIN_OK)
         return failed(named("gin_realloc", st));
     gi_set_last_status(GIN_OK);
-    return off == GI_HEAP_NONE ? NULL : heap_base(comm) + off;
+    return off == GI_HEAP_NONE ? NULL : s.base + off;
 }
 
 int gin_free(gin_comm_t *comm, void *ptr)
@@ -314,7 +340,8 @@ int gin_free(gin_comm_t *comm, void *ptr)
         return st;
     if (!comm->up)
         return gi_fail(GIN_EINVAL, "gin_free: %p is no block: the heap is empty", ptr);
-    return named("gin_free", gi_heap_free(comm->heap, offset_of(comm, ptr)));
+    struct side s = side_of(comm, kind_of(comm, ptr));
+    return named("gin_free", gi_heap_free(s.heap, offset_of(&s, ptr)));
 }
 
 /* ---- asking ---- */
@@ -324,23 +351,28 @@ int gin_heap_usage(gin_comm_t *comm, gin_kind_t kind, gin_heap_usage_t *usage)
     int st = gi_comm_enter(comm, "gin_heap_usage");
     if (st == GIN_OK)
         st = kind_ok(kind, "gin_heap_usage");
+    if (st == GIN_OK && kind == GIN_KIND_CUDA && comm->cuda == NULL)
+        st = gi_fail(GIN_ENOTSUP, "gin_heap_usage: kind CUDA: there is no GPU heap%s%s",
+                     comm->cuda_why[0] != 0 ? ": " : " yet", comm->cuda_why);
     if (st != GIN_OK)
         return st;
     if (usage == NULL || usage->size_of < sizeof(usage->size_of) || usage->size_of > 4096)
         return gi_fail(GIN_EINVAL, "gin_heap_usage: set usage->size_of to sizeof(*usage) first");
-    gin_heap_usage_t u = {.size_of = usage->size_of, .max = comm->env.heap_max};
+    gin_heap_usage_t u = {.size_of = usage->size_of};
+    u.max = comm->env.heap_max;
     snprintf(u.backing, sizeof(u.backing), "not up yet");
     if (comm->up) {
-        struct gi_heap_state s;
-        gi_heap_get_state(comm->heap, &s);
-        u.size = s.size;
-        u.max = s.max;
-        u.used = s.used;
-        u.peak = s.peak;
-        u.largest_free = s.largest_free;
-        u.blocks = s.blocks;
-        u.internal = comm->internal;
-        snprintf(u.backing, sizeof(u.backing), "%s", s.backing);
+        struct side s = side_of(comm, kind);
+        struct gi_heap_state h;
+        gi_heap_get_state(s.heap, &h);
+        u.size = h.size;
+        u.max = h.max;
+        u.used = h.used;
+        u.peak = h.peak;
+        u.largest_free = h.largest_free;
+        u.blocks = h.blocks;
+        u.internal = *s.internal;
+        snprintf(u.backing, sizeof(u.backing), "%s", h.backing);
     }
     memcpy(usage, &u, usage->size_of < sizeof(u) ? usage->size_of : sizeof(u));
     return GIN_OK;
@@ -349,7 +381,9 @@ int gin_heap_usage(gin_comm_t *comm, gin_kind_t kind, gin_heap_usage_t *usage)
 int gin_heap_check(gin_comm_t *comm)
 {
     int st = gi_comm_enter(comm, "gin_heap_check");
-    return st == GIN_OK && comm->up ? gi_heap_check(comm->heap) : st;
+    if (st == GIN_OK && comm->up)
+        st = gi_heap_check(comm->heap);
+    return st == GIN_OK && comm->cuda != NULL ? gi_heap_check(comm->cuda->heap) : st;
 }
 
 void *gin_ptr(gin_comm_t *comm, const void *mine, int rank)

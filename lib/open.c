@@ -104,10 +104,11 @@ static const struct gin_i_window *window_of(const gin_t *g, gin_at_t at, uint64_
                 at.win.w);
         return NULL;
     }
-    if (!gin_i_inside(w, at, bytes)) {
+    uint64_t size = gi_window_size(gi_comm_of(g), w);
+    if (at.off > size || bytes > size - at.off) {
         gi_fail(GIN_ERANGE,
                 "[%" PRIu64 ", +%" PRIu64 ") is outside window %#" PRIx64 " of %" PRIu64 " bytes",
-                at.off, bytes, at.win.w, GIN_LOAD_RELAXED(&w->size));
+                at.off, bytes, at.win.w, size);
         return NULL;
     }
     return w;
@@ -165,6 +166,16 @@ int gin_i_world_rank(const gin_t *g, gin_team_t team, int rank)
 
 uint64_t *gin_i_word(const gin_t *g, gin_at_t at)
 {
+    if (g->dc->magic == GIN_DEVCOMM_MAGIC && at.win.w != GIN_I_WINDOW_LOCAL) {
+        const struct gin_i_window *w = gi_window_find(gi_comm_of(g), at.win);
+        if (w != NULL && w->kind == GIN_KIND_CUDA) {
+            gi_fail(GIN_ENOTSUP,
+                    "signal word: window %#" PRIx64
+                    " is GPU memory, which host threads do not reach",
+                    at.win.w);
+            return NULL;
+        }
+    }
     uint64_t *word = gin_i_ptr(g, g->rank, at, 8);
     if (word == NULL) {
         if (at.win.w == GIN_I_WINDOW_LOCAL)

@@ -57,6 +57,11 @@ int gi_op_window(gin_comm_t *comm, const char *call, gin_at_t at, uint64_t bytes
                        "%s: window %#" PRIx64 " is none of this communicator (deregistered, or an "
                        "address outside every window?)",
                        call, at.win.w);
+    if (w->kind == GIN_KIND_CUDA)
+        return gi_fail(GIN_ENOTSUP,
+                       "%s: window %#" PRIx64 " is GPU memory, which host threads do not reach; "
+                       "kernels do",
+                       call, at.win.w);
     if (!gin_i_inside(w, at, bytes))
         return gi_fail(GIN_ERANGE,
                        "%s: [%" PRIu64 ", +%" PRIu64 ") is outside window %#" PRIx64 " of %" PRIu64

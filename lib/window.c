@@ -13,11 +13,13 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "cuda_up.h"
 #include "window_impl.h"
 
 #define ALL_FLAGS (GIN_WIN_STRICT_ORDERING | GIN_WIN_NO_LSA | GIN_WIN_READ_ONLY)
 #define NOT_HEAP  UINT64_MAX /* as offset in the heap */
-#define THE_HEAP  0u         /* id of the heap's window */
+#define THE_HEAP  0u         /* id of the host heap's window */
+#define CUDA_HEAP 1u         /* id of the GPU heap's window */
 
 /* One registration in the making. */
 struct draft {
@@ -25,6 +27,7 @@ struct draft {
     void *ptr;
     uint64_t bytes;
     unsigned flags;
+    enum gi_which_heap heap;
     uint64_t heap_off; /* NOT_HEAP: other memory */
     uint32_t id;
     struct gi_registration *reg; /* fresh, to be used unless one can be shared */
@@ -33,7 +36,7 @@ struct draft {
 
 int gi_windows_open(gin_comm_t *comm)
 {
-    uint32_t heap_id;
+    uint32_t heap_id, cuda_id;
     struct gi_windows *ws = calloc(1, sizeof(*ws));
     if (ws == NULL)
         return gi_fail(GIN_ENOMEM, "windows: no memory for their state");
@@ -41,10 +44,13 @@ int gi_windows_open(gin_comm_t *comm)
     if (st != GIN_OK)
         goto free_state;
     st = gi_window_table_take(&ws->table, &heap_id);
+    if (st == GIN_OK)
+        st = gi_window_table_take(&ws->table, &cuda_id);
     if (st != GIN_OK)
         goto close_table;
     pthread_mutex_init(&ws->local_lock, NULL);
-    ws->heap.heap = 1;
+    ws->heap.heap = GI_HOST_HEAP;
+    ws->cuda_heap.heap = GI_CUDA_HEAP;
     comm->windows = ws;
     return GIN_OK;
 close_table:
@@ -121,6 +127,31 @@ int gi_window_heap(gin_comm_t *comm, uint64_t size)
     return GIN_OK;
 }
 
+static struct gin_i_window *cuda_window(const gin_comm_t *comm)
+{
+    return gi_window_at(&comm->windows->table, CUDA_HEAP);
+}
+
+/* Host threads' inlined code sees a window of size 0, and leaves it to the library. */
+int gi_window_cuda_heap(gin_comm_t *comm, uint64_t size)
+{
+    struct gi_windows *ws = comm->windows;
+    struct gi_window *p = gi_window_private(&ws->table, CUDA_HEAP);
+    GIN_STORE_RELAXED(&p->gpu_bytes, size);
+    if (size == 0) {
+        gi_window_table_retract(&ws->table, CUDA_HEAP);
+    } else if (ws->cuda_heap.windows == 0) {
+        const struct gin_i_window w = {.local = gi_cuda_heap_base(comm->cuda),
+                                       .lsa_base = comm->cuda->map->base + GI_CONTROL_CUDA,
+                                       .lsa_stride = comm->cuda->map->stride,
+                                       .kind = GIN_KIND_CUDA};
+        p->reg = &ws->cuda_heap;
+        gi_window_table_publish(&ws->table, CUDA_HEAP, &w);
+    }
+    ws->cuda_heap.windows = size != 0;
+    return GIN_OK;
+}
+
 const struct gin_i_window *const *gi_windows_table(const gin_comm_t *comm)
 {
     return (const struct gin_i_window *const *)comm->windows->table.level1;
@@ -136,30 +167,53 @@ const struct gin_i_window *gi_window_find(const gin_comm_t *comm, gin_window_t w
     return gi_window_table_find(&comm->windows->table, win.w);
 }
 
+uint64_t gi_window_size(const gin_comm_t *comm, const struct gin_i_window *w)
+{
+    return gi_window_bytes(comm, w, gi_window_id(w->handle));
+}
+
 void gi_windows_count(const gin_comm_t *comm, uint64_t *windows, uint64_t *registrations)
 {
     const struct gi_windows *ws = comm->windows;
-    uint64_t heap = ws->heap.windows != 0;
-    *windows = ws->table.live - 1 + heap; /* the heap's id is taken from the start */
+    uint64_t heap = (ws->heap.windows != 0) + (uint64_t)(ws->cuda_heap.windows != 0);
+    *windows = ws->table.live - 2 + heap; /* the heaps' ids are taken from the start */
     *registrations = ws->n_regs + heap;
 }
 
 /* ---- registering ---- */
 
-/* Where the draft's memory lies: my heap, or memory that is no rank's slot. */
+/* All of it in the heap that w is the window of? */
+static bool in_heap(const gin_comm_t *comm, struct draft *d, const struct gin_i_window *w,
+                    enum gi_which_heap heap)
+{
+    uint64_t off = (uint64_t)(uintptr_t)d->ptr - w->local;
+    uint64_t size = gi_window_bytes(comm, w, heap == GI_CUDA_HEAP ? CUDA_HEAP : THE_HEAP);
+    if (off > size || d->bytes > size - off)
+        return false;
+    d->heap = heap;
+    d->heap_off = off;
+    return true;
+}
+
+/* Where the draft's memory lies: a heap of mine, or memory that is no rank's slot. */
 static int locate(const gin_comm_t *comm, struct draft *d)
 {
     const struct gin_i_window *heap = heap_window(comm);
     uint64_t start = (uint64_t)(uintptr_t)d->ptr, slots = (uint64_t)(uintptr_t)comm->slots;
     uint64_t end = slots + (uint64_t)comm->shm->lsa_size * comm->stride;
     d->heap_off = NOT_HEAP;
-    if (d->bytes == 0 || start >= end || start + (d->bytes - 1) < slots)
+    if (d->bytes == 0 || in_heap(comm, d, heap, GI_HOST_HEAP))
         return GIN_OK;
-    if (start >= heap->local && start - heap->local <= heap->size &&
-        d->bytes <= heap->size - (start - heap->local)) {
-        d->heap_off = start - heap->local;
+    if (gi_cuda_touches(comm, start, d->bytes))
+        return in_heap(comm, d, cuda_window(comm), GI_CUDA_HEAP)
+                   ? GIN_OK
+                   : gi_fail(GIN_EINVAL,
+                             "%s: [%p, +%llu) is not wholly in my GPU heap [%#llx, +%llu)", d->call,
+                             d->ptr, (unsigned long long)d->bytes,
+                             (unsigned long long)cuda_window(comm)->local,
+                             (unsigned long long)gi_heap_size(comm->cuda->heap));
+    if (start >= end || start + (d->bytes - 1) < slots)
         return GIN_OK;
-    }
     return gi_fail(GIN_EINVAL,
                    "%s: [%p, +%llu) is not wholly in my heap [%#llx, +%llu), but touches memory "
                    "of the library or of a peer",
@@ -173,6 +227,8 @@ static int check(const gin_comm_t *comm, struct draft *d, const gin_window_t *wi
         return gi_fail(GIN_EINVAL, "%s: no place for the window (NULL)", d->call);
     if (d->flags & ~(unsigned)ALL_FLAGS)
         return gi_fail(GIN_EINVAL, "%s: flags %#x; known are %#x", d->call, d->flags, ALL_FLAGS);
+    if (gi_cuda_touches(comm, (uint64_t)(uintptr_t)d->ptr, d->bytes)) /* nothing the CPU can test */
+        return locate(comm, d);
     int st = gi_window_check_range(d->call, d->ptr, d->bytes);
     return st == GIN_OK ? locate(comm, d) : st;
 }
@@ -225,6 +281,7 @@ static int agree(gin_comm_t *comm, struct draft *d, int st)
     struct gi_agree_record mine = {
         .seq = ++comm->calls,
         .op = GI_AGREE_WINDOW,
+        .kind = d->heap,
         .size = d->flags,
         .align = d->heap_off,
         .extra = d->bytes,
@@ -241,7 +298,7 @@ static int agree(gin_comm_t *comm, struct draft *d, int st)
     for (int r = 0; r < comm->size && !failed; r++) {
         const struct gi_agree_record *o = &all[r];
         if (o->seq == mine.seq && o->op == mine.op &&
-            (o->align == NOT_HEAP) != (mine.align == NOT_HEAP))
+            (o->align == NOT_HEAP) != (mine.align == NOT_HEAP)) /* two heaps differ in kind */
             return gi_fail(GIN_EMISMATCH,
                            "%s: rank %d passed heap memory, rank %d memory outside the heap",
                            d->call, mine.align == NOT_HEAP ? r : comm->rank,
@@ -251,8 +308,10 @@ static int agree(gin_comm_t *comm, struct draft *d, int st)
         if (d->reg != NULL)
             d->reg->addr[r] = all[r].fingerprint;
         comm->records[r].fingerprint = 0; /* addresses may differ, and nothing else */
-        if (failed)
-            comm->records[r].align = mine.align; /* who failed may not have looked there */
+        if (failed) {                     /* who failed may not have looked there */
+            comm->records[r].align = mine.align;
+            comm->records[r].kind = mine.kind;
+        }
     }
     mine.fingerprint = 0;
     return gi_agree_judge(&mine, comm->size, comm->records);
@@ -289,7 +348,7 @@ static void adopt(gin_comm_t *comm, struct draft *d, struct gi_window *p)
     struct gi_windows *ws = comm->windows;
     struct gi_registration *g = NULL;
     if (d->heap_off != NOT_HEAP && !(d->flags & GIN_WIN_NO_LSA)) {
-        g = &ws->heap;
+        g = d->heap == GI_CUDA_HEAP ? &ws->cuda_heap : &ws->heap;
         p->off = d->heap_off;
     } else if (d->bytes != 0) {
         g = find_shared(comm, d, &p->off);
@@ -334,7 +393,13 @@ static uint64_t commit(gin_comm_t *comm, struct draft *d)
         .flags = d->flags,
     };
     adopt(comm, d, p);
-    if (p->reg->heap) {
+    if (d->heap == GI_CUDA_HEAP) {
+        w.kind = GIN_KIND_CUDA;
+        w.size = 0;
+        w.lsa_base = cuda_window(comm)->lsa_base + p->off;
+        w.lsa_stride = cuda_window(comm)->lsa_stride;
+        p->gpu_bytes = d->bytes;
+    } else if (p->reg->heap) {
         w.lsa_base = heap_window(comm)->lsa_base + p->off;
         w.lsa_stride = comm->stride;
         w.mode = GIN_I_WINDOW_STRIDE;
@@ -349,7 +414,7 @@ static uint64_t commit(gin_comm_t *comm, struct draft *d)
         w.mode = GIN_I_WINDOW_SLOW; /* inlined code does not tell a put from a get */
     uint64_t handle = gi_window_table_publish(&ws->table, d->id, &w);
     if (d->bytes != 0)
-        gi_window_index_add(&ws->index, w.local, w.size, d->id);
+        gi_window_index_add(&ws->index, w.local, d->bytes, d->id);
     return handle;
 }
 
@@ -407,7 +472,7 @@ int gin_window_deregister(gin_comm_t *comm, gin_window_t win)
     struct gi_windows *ws = comm->windows;
     uint32_t id = gi_window_id(win.w);
     st = check_live(comm, call, win);
-    if (st == GIN_OK && id == THE_HEAP)
+    if (st == GIN_OK && (id == THE_HEAP || id == CUDA_HEAP))
         st = gi_fail(GIN_EINVAL, "%s: this is the heap's window; it lives as long as the heap",
                      call);
     st = gi_agree_on(comm, GI_AGREE_WINDOW_FREE, win.w, 0, 0, st);
@@ -415,9 +480,10 @@ int gin_window_deregister(gin_comm_t *comm, gin_window_t win)
         return st;
     struct gi_window *p = gi_window_private(&ws->table, id);
     struct gin_i_window was = *gi_window_at(&ws->table, id);
+    uint64_t bytes = gi_window_bytes(comm, &was, id);
     gi_window_table_retract(&ws->table, id);
-    if (was.size != 0)
-        gi_window_index_remove(&ws->index, was.local, was.size, id);
+    if (bytes != 0)
+        gi_window_index_remove(&ws->index, was.local, bytes, id);
     drop_registration(ws, p->reg);
     free(p->peers);
     p->peers = NULL;
@@ -430,8 +496,12 @@ int gin_window_deregister(gin_comm_t *comm, gin_window_t win)
 gin_window_t gin_heap_window(gin_comm_t *comm, gin_kind_t kind)
 {
     gin_window_t w = gin_window_none();
-    if (gi_comm_enter(comm, "gin_heap_window") == GIN_OK && comm->up && kind == GIN_KIND_HOST)
+    if (gi_comm_enter(comm, "gin_heap_window") != GIN_OK || !comm->up)
+        return w;
+    if (kind == GIN_KIND_HOST)
         w.w = heap_window(comm)->handle;
+    else if (kind == GIN_KIND_CUDA)
+        w.w = cuda_window(comm)->handle;
     return w;
 }
 
@@ -445,10 +515,10 @@ int gin_window_of(gin_comm_t *comm, const void *ptr, gin_window_t *win, uint64_t
     if (win == NULL || off == NULL)
         return gi_fail(GIN_EINVAL, "%s: %s is NULL", call, win == NULL ? "win" : "off");
     if (!gi_window_index_find(&comm->windows->index, addr, &id))
-        id = THE_HEAP;
+        id = gi_cuda_owns(comm, addr) ? CUDA_HEAP : THE_HEAP;
     const struct gin_i_window *w = gi_window_at(&comm->windows->table, (uint32_t)id);
     uint64_t handle = GIN_LOAD_ACQUIRE(&w->handle);
-    if (handle == 0 || addr < w->local || addr - w->local >= GIN_LOAD_RELAXED(&w->size))
+    if (handle == 0 || addr < w->local || addr - w->local >= gi_window_bytes(comm, w, (uint32_t)id))
         return gi_fail(GIN_ERANGE, "%s: no window holds %p", call, ptr);
     win->w = handle;
     *off = addr - w->local;
@@ -470,10 +540,10 @@ int gin_window_query(gin_comm_t *comm, gin_window_t win, gin_window_info_t *info
     gin_window_info_t i = {
         .size_of = info->size_of < sizeof(i) ? info->size_of : sizeof(i),
         .base = (void *)(uintptr_t)w->local,
-        .size = GIN_LOAD_RELAXED(&w->size),
+        .size = gi_window_bytes(comm, w, gi_window_id(win.w)),
         .flags = w->flags,
-        .kind = GIN_KIND_HOST,
-        .is_heap = gi_window_id(win.w) == THE_HEAP,
+        .kind = w->kind == GIN_KIND_CUDA ? GIN_KIND_CUDA : GIN_KIND_HOST,
+        .is_heap = gi_window_id(win.w) <= CUDA_HEAP,
         .shared = p->reg->windows,
     };
     memcpy(info, &i, i.size_of);

@@ -4,6 +4,7 @@
  * memory through the LSA slots; other memory of ranks in this process by their pointers; other
  * memory on this host, and memory that must not be loaded and stored, by process_vm_readv/writev.
  */
+#include "cuda_up.h"
 #include "window_impl.h"
 
 static bool other_host(const gin_comm_t *comm, int world)
@@ -48,6 +49,28 @@ static gin_path_t refuse(const gin_comm_t *comm, const struct gin_i_window *w,
     return GIN_PATH_NONE;
 }
 
+/* GPU memory: what a kernel of mine reaches. */
+static gin_path_t reach_cuda(const gin_comm_t *comm, const struct gin_i_window *w, int world,
+                             uint64_t off, void **addr)
+{
+    const struct gi_cuda *c = comm->cuda;
+    int lsa = comm->shm->lsa_of[world];
+    if (lsa >= 0 && c->map->reach[lsa] && !(w->flags & GIN_WIN_NO_LSA)) {
+        *addr = (void *)(uintptr_t)(w->lsa_base + (uint64_t)lsa * w->lsa_stride + off);
+        return GIN_PATH_LSA;
+    }
+    gi_fail(GIN_ENOTSUP, "rank %d's GPU memory in window %#llx cannot be reached: %s", world,
+            (unsigned long long)w->handle,
+            w->flags & GIN_WIN_NO_LSA ? "the window is GIN_WIN_NO_LSA"
+            : c->gpu == NULL          ? "this rank has no GPU"
+            : c->devices[world] < 0   ? "that rank has no GPU"
+            : other_host(comm, world) ? "another host, and no network transport is built yet"
+            : lsa < 0                 ? "it is not load/store accessible"
+            : c->map->refused[0] != 0 ? c->map->refused
+                                      : "its mapping was not proven");
+    return GIN_PATH_NONE;
+}
+
 gin_path_t gi_window_reach(gin_comm_t *comm, const struct gin_i_window *w, int world, uint64_t off,
                            void **addr, pid_t *pid)
 {
@@ -59,6 +82,8 @@ gin_path_t gi_window_reach(gin_comm_t *comm, const struct gin_i_window *w, int w
         *addr = (void *)(uintptr_t)(w->local + off);
         return GIN_PATH_SELF;
     }
+    if (w->kind == GIN_KIND_CUDA)
+        return reach_cuda(comm, w, world, off, addr);
     if (lsa >= 0 && p->reg->heap && !(w->flags & GIN_WIN_NO_LSA)) {
         uint64_t slot = (uint64_t)(uintptr_t)comm->slots + (uint64_t)lsa * comm->stride;
         *addr = (void *)(uintptr_t)(slot + GI_CONTROL + p->off + off);

@@ -125,6 +125,7 @@ void gi_window_table_retract(struct gi_window_table *t, uint32_t id)
     GIN_STORE_RELAXED(&place->size, 0);
     place->twin = 0;
     place->mode = GIN_I_WINDOW_SLOW;
+    place->kind = place->apply = 0;
     place->local = place->lsa_base = place->lsa_stride = 0;
     place->peers = NULL;
     place->flags = 0;

@@ -24,9 +24,10 @@ struct gi_registration;
 /* What only the library knows of a window. */
 struct gi_window {
     struct gi_registration *reg;
-    uint64_t off;    /* of the window in the registration's memory */
-    uint64_t *peers; /* owned; what struct gin_i_window.peers shows */
-    uint32_t next;   /* free list */
+    uint64_t off;       /* of the window in the registration's memory */
+    uint64_t *peers;    /* owned; what struct gin_i_window.peers shows */
+    uint64_t gpu_bytes; /* size, where my part is GPU memory */
+    uint32_t next;      /* free list */
 };
 
 struct gi_window_table {

@@ -19,6 +19,10 @@ GI_ENV(heap_size, HEAP_SIZE, SIZE, "16M", 65536, INT64_MAX,
 GI_ENV(heap_max, HEAP_MAX, SIZE, "64G", 65536, INT64_MAX,
        "limit of the heap per rank (address space, not memory)")
 GI_ENV(heap_chunk, HEAP_CHUNK, SIZE, "64M", 65536, INT64_MAX, "least growth of the heap")
+GI_ENV(cuda_heap_size, CUDA_HEAP_SIZE, SIZE, "32M", 65536, INT64_MAX,
+       "GPU heap at first use, per rank; grows by GINSHMEM_HEAP_CHUNK up to GINSHMEM_CUDA_HEAP_MAX")
+GI_ENV(cuda_heap_max, CUDA_HEAP_MAX, SIZE, "256G", 65536, INT64_MAX,
+       "limit of the GPU heap per rank (address space, not memory)")
 GI_ENV(hugepages, HUGEPAGES, WORD, "no", 0, 0,
        "no|try|yes -- back the heap by huge pages; yes fails where there are none")
 GI_ENV(init_timeout, INIT_TIMEOUT, TIME, "120s", 1, INT64_MAX,
@@ -44,3 +48,4 @@ GI_ENV(test_abi, TEST_ABI, COUNT, "", 0, 4294967295u,
        "for tests: pretend to be a library with this ABI number in the first exchange")
 GI_ENV(signal_dump, SIGNAL_DUMP, BOOL, "1", 0, 1,
        "SIGUSR1 prints who waits for what, unless the program handles it")
+GI_ENV(test_libcuda, TEST_LIBCUDA, TEXT, "", 0, 0, "for tests: library to open as CUDA's driver")

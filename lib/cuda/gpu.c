@@ -363,7 +363,7 @@ int gi_gpu_fill(struct gi_gpu *g, uint64_t addr, unsigned char byte, uint64_t by
     int st = enter(g, &mode);
     return st != GIN_OK ? st
                         : finish(g, mode, gi_cu()->cuMemsetD8Async(addr, byte, bytes, g->stream),
-                                 "cuMemsetD8", bytes);
+                                 "cuMemsetD8Async", bytes);
 }
 
 int gi_gpu_write(struct gi_gpu *g, uint64_t addr, const void *from, uint64_t bytes)
@@ -372,7 +372,7 @@ int gi_gpu_write(struct gi_gpu *g, uint64_t addr, const void *from, uint64_t byt
     int st = enter(g, &mode);
     return st != GIN_OK ? st
                         : finish(g, mode, gi_cu()->cuMemcpyHtoDAsync(addr, from, bytes, g->stream),
-                                 "cuMemcpyHtoD", bytes);
+                                 "cuMemcpyHtoDAsync", bytes);
 }
 
 int gi_gpu_read(struct gi_gpu *g, void *to, uint64_t addr, uint64_t bytes)
@@ -381,7 +381,7 @@ int gi_gpu_read(struct gi_gpu *g, void *to, uint64_t addr, uint64_t bytes)
     int st = enter(g, &mode);
     return st != GIN_OK ? st
                         : finish(g, mode, gi_cu()->cuMemcpyDtoHAsync(to, addr, bytes, g->stream),
-                                 "cuMemcpyDtoH", bytes);
+                                 "cuMemcpyDtoHAsync", bytes);
 }
 
 int gi_gpu_copy(struct gi_gpu *g, uint64_t to, uint64_t from, uint64_t bytes)
@@ -390,7 +390,7 @@ int gi_gpu_copy(struct gi_gpu *g, uint64_t to, uint64_t from, uint64_t bytes)
     int st = enter(g, &mode);
     return st != GIN_OK ? st
                         : finish(g, mode, gi_cu()->cuMemcpyDtoDAsync(to, from, bytes, g->stream),
-                                 "cuMemcpyDtoD", bytes);
+                                 "cuMemcpyDtoDAsync", bytes);
 }
 
 #endif

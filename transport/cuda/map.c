@@ -222,34 +222,19 @@ int gi_cuda_map_open(const struct gi_cuda_map_config *c, struct gi_cuda_map **ma
     return st;
 }
 
-static void drop_object(struct gi_cuda_map *m)
-{
-    if (m->object_bytes != 0 && m->c.gpu != NULL)
-        gi_gpu_object_release(m->object);
-    m->object_bytes = 0;
-}
-
 void gi_cuda_map_close(struct gi_cuda_map *m)
 {
     if (m == NULL)
         return;
-    drop_object(m);
     drop_region(m->region);
     free(m);
 }
 
 /* ---- growing ---- */
 
-int gi_cuda_map_grow(struct gi_cuda_map *m, uint64_t to)
+void gi_cuda_map_grow(struct gi_cuda_map *m, uint64_t to)
 {
-    uint64_t bytes = to - m->mapped;
-    if (m->c.gpu != NULL) {
-        int st = gi_gpu_object_create(m->c.gpu, bytes, &m->object);
-        if (st != GIN_OK)
-            return st;
-    }
-    m->object_bytes = bytes;
-    return GIN_OK;
+    m->more = to - m->mapped;
 }
 
 /* The leader gives its process' devices access to a mapping. Who was refused at first stays out. */
@@ -278,7 +263,7 @@ static int map_one(struct gi_cuda_map *m, int slot, uint64_t object)
 {
     struct gi_cuda_region *r = m->region;
     struct extent e = {.addr = gi_cuda_slot(m, slot) + m->mapped,
-                       .bytes = m->object_bytes,
+                       .bytes = m->more,
                        .off = m->mapped,
                        .slot = slot};
     struct extent *more = realloc(r->extents, (r->n_extents + 1) * sizeof(*more));
@@ -320,7 +305,7 @@ static int map_own(struct gi_cuda_map *m)
 void gi_cuda_map_shrink(struct gi_cuda_map *m, uint64_t to)
 {
     struct gi_cuda_region *r = m->region;
-    drop_object(m);
+    m->more = 0;
     for (size_t i = r->n_extents; m->leader && i > 0; i--) {
         struct extent *e = &r->extents[i - 1];
         if (e->off < to)
@@ -401,18 +386,23 @@ free_all:
     return st;
 }
 
+/* My own part: a memory object and, where another process is to have it, a descriptor. */
+static int make(struct gi_cuda_map *m, uint64_t *object, int *fd)
+{
+    if (m->c.gpu == NULL)
+        return GIN_OK;
+    int st = gi_gpu_object_create(m->c.gpu, m->more, object);
+    return st == GIN_OK && m->passes ? gi_gpu_object_export(*object, fd) : st;
+}
+
 int gi_cuda_map_share(struct gi_cuda_map *m, uint64_t deadline)
 {
     struct gi_shm_config c = m->c.shm;
     struct report mine, *all = NULL;
-    int fd = -1, st = GIN_OK;
+    uint64_t *object = &m->region->pending[m->c.team->lsa_rank];
     uint64_t mapped = m->mapped;
-    bool have = m->c.gpu != NULL;
+    int fd = -1, st = make(m, object, &fd);
     c.deadline = deadline;
-    m->failed = false;
-    m->region->pending[m->c.team->lsa_rank] = have ? m->object : 0;
-    if (have && m->passes)
-        st = gi_gpu_object_export(m->object, &fd);
     m->failed = st != GIN_OK;
     st = gi_shm_pass(&c, m->c.team, fd, st, keep, m);
     if (fd >= 0)
@@ -424,9 +414,11 @@ int gi_cuda_map_share(struct gi_cuda_map *m, uint64_t deadline)
     say(&mine, st, m->failed);
     st = hear(&m->c, &mine, &all);
     free(all);
+    if (*object != 0) /* what is mapped stays */
+        gi_gpu_object_release(*object);
+    *object = 0;
     if (st == GIN_OK) {
-        m->mapped += m->object_bytes;
-        drop_object(m);
+        m->mapped += m->more;
         st = mapped == 0 ? prove(m) : GIN_OK;
     }
     if (st != GIN_OK)

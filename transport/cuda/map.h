@@ -37,8 +37,7 @@ struct gi_cuda_map {
     bool leader;                   /* I map */
     bool passes;                   /* my team has several processes */
     bool failed;                   /* I did, not another rank */
-    uint64_t object;               /* made and not shared yet */
-    uint64_t object_bytes;         /* 0: there is none */
+    uint64_t more;                 /* bytes to be shared */
 };
 
 /* Collective over the communicator, one allgather: addresses, nothing in them. */
@@ -46,11 +45,12 @@ int gi_cuda_map_open(const struct gi_cuda_map_config *config, struct gi_cuda_map
 /* Local; every rank of the process must have stopped using it. NULL is fine. */
 void gi_cuda_map_close(struct gi_cuda_map *map);
 
-/* Local: make the memory for [map->mapped, to) of my slot. */
-int gi_cuda_map_grow(struct gi_cuda_map *map, uint64_t to);
+/* Local: [map->mapped, to) of every slot shall be shared. */
+void gi_cuda_map_grow(struct gi_cuda_map *map, uint64_t to);
 /*
- * Collective, after all ranks have grown alike: map the new memory everywhere, or fail on all ranks
- * and undo. The first time it also proves the mapping.
+ * Collective, after all ranks have grown alike: make the new memory and map it everywhere, or fail
+ * on all ranks, with the text of the one that failed, and undo. The first time it also proves the
+ * mapping.
  */
 int gi_cuda_map_share(struct gi_cuda_map *map, uint64_t deadline);
 /* Local, alike on all ranks: forget what is beyond `to`, shared or not. */

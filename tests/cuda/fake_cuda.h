@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A CUDA driver without GPU, for tests of what the host does: memory of a "GPU" is a memory object
+ * of the kernel, mapped here, so that the CPU can look at it; streams are done at once. Whatever is
+ * asked for is checked (bounds, granularity, access), so that a sloppy call fails. The library is
+ * opened by the path that GINSHMEM_TEST_LIBCUDA names; FAKE_CUDA_DEVICES is the number of devices,
+ * 2 by default.
+ */
+#ifndef GINSHMEM_TESTS_CUDA_FAKE_CUDA_H
+#define GINSHMEM_TESTS_CUDA_FAKE_CUDA_H
+
+/* Make the nth call from now of an entry ("cuMemCreate") fail with a CUresult. 0: none. */
+void fake_cuda_fail(const char *entry, unsigned nth, int error);
+/* What exists: objects, reservations, maps, allocations, registrations, contexts, streams... */
+long fake_cuda_live(void);
+/* Calls of all entries so far, but for those that only look at the state of a context or stream. */
+long fake_cuda_calls(void);
+/* Break a device: its context answers every call with an illegal address. */
+void fake_cuda_fault(int device);
+
+#endif
