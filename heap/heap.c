@@ -25,6 +25,7 @@ struct gi_heap {
     uint64_t limit; /* c.max down to where a chunk can end */
     uint64_t max_align;
     _Atomic uint64_t peak, size; /* as agreed on */
+    bool adrift; /* an agreement did not come about: peers may have gone on where I undid */
     pthread_mutex_t lock; /* around changes of alloc and around its readers on other threads */
     struct gi_alloc alloc;
 };
@@ -84,13 +85,24 @@ void gi_heap_destroy(struct gi_heap *h)
     free(h);
 }
 
+static int exchange(void *arg, const struct gi_agree_record *mine,
+                    const struct gi_agree_record **all)
+{
+    struct gi_heap *h = arg;
+    int st = h->c.exchange(h->c.arg, mine, all);
+
+    if (GIN_UNLIKELY(st != GIN_OK))
+        h->adrift = true;
+    return st;
+}
+
 /* Agree on a call; rec lacks its number, kind and fingerprint. */
 static int agree(struct gi_heap *h, struct gi_agree_record *rec)
 {
     rec->seq = ++*h->c.calls;
     rec->kind = h->c.kind;
     rec->fingerprint = h->alloc.fingerprint;
-    return gi_agree(rec, h->c.size, h->c.exchange, h->c.arg);
+    return gi_agree(rec, h->c.size, exchange, h);
 }
 
 static int no_room(const struct gi_heap *h, uint64_t bytes, uint64_t need)
@@ -144,7 +156,8 @@ static void shrink(struct gi_heap *h)
 
     gi_alloc_drop_chunk(&h->alloc);
     gi_zone_open(&h->zone, h->alloc.size, size - h->alloc.size);
-    gi_segment_shrink(h->c.segment, h->alloc.size);
+    if (!h->adrift) /* else a peer that went on may store there, which must not be a bus error */
+        gi_segment_shrink(h->c.segment, h->alloc.size);
 }
 
 /* Take a block and, where there is none, grow. On failure nothing has changed. */

@@ -36,7 +36,7 @@ static int late(const struct meeting *m)
         if (GIN_LOAD_ACQUIRE(&gi_control(comm, r)->agree[m->seq & 1].seq) != m->seq)
             n += (size_t)snprintf(who + n, sizeof(who) - n, " %d", comm->shm->world_of[r]);
     return gi_fail(GIN_ETIMEDOUT,
-                   "collective call %llu: no sign of rank(s)%s after %.0f s "
+                   "collective call %llu: no sign of rank(s)%s after %.3g s "
                    "(GINSHMEM_COLL_TIMEOUT); do all ranks make the call?",
                    (unsigned long long)m->seq, who, (double)comm->env.coll_timeout * 1e-9);
 }
@@ -61,6 +61,15 @@ static int wait_all(struct meeting *m)
     return st == GIN_ETIMEDOUT ? late(m) : st;
 }
 
+/*
+ * A call that I gave up on may have succeeded for others, and nobody can tell: what the ranks did
+ * alike so far ends here. The status of this call stays what it is.
+ */
+static void adrift(gin_comm_t *comm)
+{
+    gi_comm_set_failed(comm, GIN_EPEER, comm->rank, gin_last_error());
+}
+
 static int exchange_lsa(gin_comm_t *comm, const struct gi_agree_record *mine)
 {
     struct meeting m = {comm, mine->seq};
@@ -70,6 +79,10 @@ static int exchange_lsa(gin_comm_t *comm, const struct gi_agree_record *mine)
            sizeof(*mine) - sizeof(mine->seq));
     GIN_STORE_RELEASE(&place->seq, m.seq);
     int st = wait_all(&m);
+    if (GIN_UNLIKELY(st != GIN_OK)) {
+        adrift(comm);
+        GIN_STORE_RELEASE(&place->seq, 0); /* who comes later finds nobody, then why */
+    }
     for (int r = 0; st == GIN_OK && r < comm->size; r++)
         comm->records[comm->shm->world_of[r]] = gi_control(comm, r)->agree[m.seq & 1];
     return st;
@@ -100,5 +113,8 @@ int gi_agree_on(gin_comm_t *comm, unsigned op, uint64_t a, uint64_t b, uint64_t 
 
 int gi_comm_gather(gin_comm_t *comm, const void *in, void *out, size_t bytes)
 {
-    return gi_boot_allgather(comm->boot, in, out, bytes, gi_deadline_in(comm->env.coll_timeout));
+    int st = gi_boot_allgather(comm->boot, in, out, bytes, gi_deadline_in(comm->env.coll_timeout));
+    if (GIN_UNLIKELY(st != GIN_OK))
+        adrift(comm);
+    return st;
 }
