@@ -114,7 +114,11 @@ int gi_agree_on(gin_comm_t *comm, unsigned op, uint64_t a, uint64_t b, uint64_t 
 int gi_comm_gather(gin_comm_t *comm, const void *in, void *out, size_t bytes)
 {
     int st = gi_boot_allgather(comm->boot, in, out, bytes, gi_deadline_in(comm->env.coll_timeout));
-    if (GIN_UNLIKELY(st != GIN_OK))
-        adrift(comm);
+    if (GIN_LIKELY(st == GIN_OK))
+        return GIN_OK;
+    int why = gi_comm_health(comm); /* it knows who; launchers often do not */
+    if (why != GIN_OK)
+        return why;
+    adrift(comm);
     return st;
 }

@@ -113,6 +113,13 @@ static int pmix_get(struct gi_kvs *k, struct gi_kvs_item *items, unsigned n, uin
     return st;
 }
 
+/* What a fence says when a rank of it has gone. */
+static bool tells_of_death(int result)
+{
+    return result == PMIX_ERR_PARTIAL_SUCCESS || result == PMIX_ERR_LOST_CONNECTION ||
+           result == PMIX_ERR_UNREACH;
+}
+
 static void fence_done(pmix_status_t rc, void *latch)
 {
     gi_latch_deliver(latch, rc);
@@ -150,6 +157,11 @@ static int pmix_fence(struct gi_kvs *k, bool data, uint64_t deadline)
         return gi_fail(GIN_ETIMEDOUT,
                        "the fence of %d ranks did not end; PMIx cannot say who is missing",
                        k->size);
+    if (tells_of_death(result))
+        return gi_fail(GIN_EPEER,
+                       "a rank has ended: the %d ranks cannot meet any more; PMIx does not say "
+                       "which (PMIx_Fence: %s)",
+                       k->size, pmix.Error_string(result));
     return result == PMIX_SUCCESS ? GIN_OK : failed("PMIx_Fence", result);
 }
 

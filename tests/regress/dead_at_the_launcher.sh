@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A rank's death, as the others hear of it from each launcher: GIN_EPEER, in time. Launchers may end
+# them before they hear it, ginrun does not.
+set -u
+dir=$(mktemp -d "${TMPDIR:-/tmp}/dead.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+program=tests/regress/dead_at_the_launcher
+bad=0
+
+# run NAME WANTED COMMAND...: at least WANTED survivors of two report, all with GIN_EPEER
+run() {
+    local name=$1 wanted=$2 n
+    shift 2
+    mkdir "$dir/$name"
+    GINSHMEM_COLL_TIMEOUT=30s timeout 60 "$@" "$program" "$dir/$name" >"$dir/out" 2>&1 </dev/null
+    if [ $? = 124 ]; then
+        echo "$name: hangs"
+        bad=1
+    fi
+    n=$(cat "$dir/$name"/* 2>/dev/null | wc -l)
+    if [ "$n" -lt "$wanted" ] || grep -v '^GIN_EPEER ' "$dir/$name"/* 2>/dev/null; then
+        echo "$name: $n survivors reported, $wanted should; output:"
+        cat "$dir/out"
+        bad=1
+    else
+        echo "$name: $n survivors were told"
+    fi
+}
+
+run ginrun 2 ./ginrun -k -n 3
+if command -v mpirun.openmpi >/dev/null; then
+    root=()
+    if [ "$(id -u)" = 0 ]; then root=(--allow-run-as-root); fi
+    run openmpi 0 mpirun.openmpi "${root[@]}" --oversubscribe -np 3
+fi
+if command -v mpiexec.hydra >/dev/null; then
+    run hydra 0 mpiexec.hydra -n 3
+fi
+exit $bad
