@@ -347,7 +347,7 @@ static struct gi_devcomm **find(gin_comm_t *comm, const gin_devcomm_t *dev)
     if (dev == NULL || dev->magic != GIN_DEVCOMM_MAGIC)
         return NULL;
     for (struct gi_devcomm **p = &comm->devcomms; *p != NULL; p = &(*p)->next)
-        if ((uint64_t)(uintptr_t)(*p)->dc == dev->state)
+        if ((uint64_t)(uintptr_t)(*p)->dc == dev->state && (*p)->dc->serial == dev->serial)
             return p;
     return NULL;
 }
