@@ -13,7 +13,9 @@
 #include "base/os.h"
 #include "heap/segment.h"
 
-#define PIECE ((uint64_t)256 << 20)
+#define PIECE_MIN ((uint64_t)1 << 20)
+#define PIECE_MAX ((uint64_t)256 << 20)
+#define SPARE     ((uint64_t)4 << 20) /* for what else the processes need */
 
 typedef unsigned long long ull;
 
@@ -38,7 +40,10 @@ static const char *size_text(char *buf, size_t n, uint64_t bytes)
     return buf;
 }
 
-/* Reserve [from, to) of the object. 0 or -errno; what was reserved before a failure is given back.
+/*
+ * Reserve [from, to) of the object. 0 or -errno; what was reserved before a failure is given back.
+ * Where memory is out the kernel kills instead of refusing, and all ranks of a host reserve at the
+ * same moment: each looks again before every piece, and the less there is the smaller the pieces.
  */
 static int reserve(int fd, uint64_t from, uint64_t to, bool huge)
 {
@@ -48,9 +53,11 @@ static int reserve(int fd, uint64_t from, uint64_t to, bool huge)
     if (to > gi_os_file_limit())
         return -EFBIG;
     while (r == 0 && at < to) {
-        uint64_t n = to - at < PIECE ? to - at : PIECE;
+        uint64_t room = huge ? UINT64_MAX : gi_os_memory_free(), n = room / 64;
 
-        if (!huge && to - at > gi_os_memory_free())
+        n = n < PIECE_MIN ? PIECE_MIN : n > PIECE_MAX ? PIECE_MAX : n;
+        n = to - at < n ? to - at : n;
+        if (room < SPARE || to - at > room - SPARE)
             r = -ENOMEM;
         else
             r = gi_os_grow(fd, at, at + n);
