@@ -320,11 +320,11 @@ int main(int argc, char **argv)
         return st;
     if (job.opt.timeout > 0)
         job.limit_at = run_now_ns() + (uint64_t)(job.opt.timeout * 1e9);
-    run_start(&job);
+    st = run_start(&job);
     loop(&job);
     run_pmi_free(&job);
     free(job.opt.set);
     free(job.rank);
     free(job.input.data);
-    return job.result < 0 ? 0 : job.result;
+    return job.result < 0 ? st : job.result;
 }

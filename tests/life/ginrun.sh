@@ -234,7 +234,9 @@ expect 0 "many with labels" -l -n 200 echo x
 (
     ulimit -n 40
     timeout 30 "$GINRUN" -n 200 true 2>"$D/err"
-) || true
+)
+status=$?
+[ $status = 125 ] || fail "descriptors: status $status, not 125"
 has err "ulimit -n" "descriptors"
 
 if [ $failed = 0 ]; then echo "ok"; else exit 1; fi
