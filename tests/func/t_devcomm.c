@@ -207,7 +207,9 @@ MP_TEST_N(stale_contexts, "1 2")
     EXPECT_FAILS(gin_barrier(&g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL, 0),
                  GIN_ESTATE, "barrier");
     EXPECT_FAILS(gin_open(&copy, 0, &again), GIN_ESTATE, "gin_open");
+    EXPECT_EQ_INT(mp_barrier(mp), 0);
     EXPECT_OK(gin_devcomm_create(mp->comm, NULL, &d));
+    EXPECT_EQ_INT(mp_barrier(mp), 0); /* rank threads share the retired memory */
     EXPECT_FAILS(gin_open(&copy, 0, &again), GIN_ESTATE, "gin_open");
     EXPECT_OK(gin_open(&d, 0, &again));
     EXPECT_OK(gin_devcomm_destroy(mp->comm, &d));

@@ -46,13 +46,13 @@ MP_TEST_OPT(bl_59, .ranks = "8", .bare = true)
     int peer = mp->rank ^ 1;
     uint64_t *word = gin_calloc(mp->comm, 1, 8);
     for (uint64_t i = 1; i <= ROUNDS; i++) {
-        if (mp->rank % 2)
-            EXPECT_OK(gin_wait_signal(&mp->g, gin_thread(), 0, i));
+        if (mp->rank % 2 &&
+            (!EXPECT_OK(gin_wait_signal(&mp->g, gin_thread(), 0, i)) || !EXPECT_EQ_U64(*word, i)))
+            return;
         EXPECT_OK(gin_put_value(&mp->g, gin_thread(), gin_world(&mp->g), peer,
                                 gin_at_ptr(&mp->g, word), i, 8, gin_weak_inc(0)));
-        if (mp->rank % 2 == 0)
-            EXPECT_OK(gin_wait_signal(&mp->g, gin_thread(), 0, i));
-        if (!EXPECT_EQ_U64(*word, i))
+        if (mp->rank % 2 == 0 &&
+            (!EXPECT_OK(gin_wait_signal(&mp->g, gin_thread(), 0, i)) || !EXPECT_EQ_U64(*word, i)))
             return;
     }
     double pings = cpu_seconds() - began;
