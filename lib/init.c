@@ -72,12 +72,6 @@ static int config_adopt(const gin_config_t *given, gin_config_t *config)
                        "config with gin_config_init()",
                        given->size, sizeof(*config));
     memcpy(config, given, given->size < sizeof(*config) ? given->size : sizeof(*config));
-    if ((config->unique_id != NULL || config->allgather != NULL) &&
-        (config->n_ranks < 1 || config->rank < 0 || config->rank >= config->n_ranks))
-        return gi_fail(GIN_EINVAL,
-                       "gin_init: rank %d of %d: with a unique id or an allgather, rank must lie "
-                       "in 0 .. n_ranks-1",
-                       config->rank, config->n_ranks);
     return GIN_OK;
 }
 

@@ -239,6 +239,18 @@ MP_TEST_OPT(configs, .ranks = "1", .bare = true)
     config = mp->config;
     config.n_ranks = 0;
     REFUSED(gin_init(&config, &comm), GIN_EINVAL, "gin_init", "0");
+    config = mp->config;
+    config.rank = -1; /* the launcher's word, beside the program's allgather */
+    REFUSED(gin_init(&config, &comm), GIN_EINVAL, "gin_init", "no launcher");
+    setenv("GINSHMEM_RANK", "0", 1);
+    setenv("GINSHMEM_SIZE", "1", 1);
+    config.n_ranks = -1;
+    if (EXPECT_OK(gin_init(&config, &comm))) {
+        EXPECT_EQ_INT(gin_size(comm), 1);
+        EXPECT_OK(gin_finalize(comm));
+    }
+    unsetenv("GINSHMEM_RANK");
+    unsetenv("GINSHMEM_SIZE");
     setenv("GINSHMEM_HEAP_SIZE", "20Mabc", 1);
     REFUSED(gin_init(&mp->config, &comm), GIN_EINVAL, "GINSHMEM_HEAP_SIZE", "20Mabc");
     unsetenv("GINSHMEM_HEAP_SIZE");
