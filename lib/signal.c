@@ -44,8 +44,7 @@ enum set_mode { SET_ALL = 0, SET_ANY = 1, SET_SOME = 2 };
 
 static inline uint64_t value_of(const struct cond *c)
 {
-    uint64_t v = GIN_LOAD_ACQUIRE(c->word);
-    return c->base != NULL ? v - GIN_LOAD_RELAXED(c->base) : v;
+    return c->base != NULL ? gin_i_above(c->word, c->base) : GIN_LOAD_ACQUIRE(c->word);
 }
 
 static int holds(const struct cond *c)

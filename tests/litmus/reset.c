@@ -102,6 +102,8 @@ static void *take(void *arg)
     while (!__atomic_load_n(t->stop, __ATOMIC_ACQUIRE)) {
         uint64_t old = 0;
         EXPECT_OK(gin_reset_signal(&t->mp->g, 2, &old));
+        if (!EXPECT(old < (uint64_t)1 << 63)) /* what it was, not a difference of two takers' */
+            return NULL;
         t->sum += old;
     }
     return NULL;
@@ -131,6 +133,44 @@ MP_TEST_N(threads_share_what_they_reset, "1 2")
     }
     EXPECT_OK(gin_reset_signal(&mp->g, 2, &old));
     EXPECT_EQ_U64(sum + old, mp->rank == 0 ? 5 * n * (uint64_t)mp->size : 0);
+}
+
+static void *watch(void *arg)
+{
+    struct taker *t = arg;
+    gin_wait_opt_t once = {.poll = 1};
+    while (!__atomic_load_n(t->stop, __ATOMIC_ACQUIRE)) {
+        uint64_t v = gin_read_signal(&t->mp->g, 4);
+        if (v > 1) {
+            FAIL("a signal between 0 and 1 reads as %" PRIu64, v);
+            return NULL;
+        }
+        if (!EXPECT_EQ_INT(gin_wait_signal_until(&t->mp->g, me(), 4, GIN_CMP_GT, 1, &once),
+                           GIN_EAGAIN))
+            return NULL;
+    }
+    return NULL;
+}
+
+/* One thread raises a signal and takes it back, by consuming and by resetting; what another one
+ * sees is a value that it had. */
+MP_TEST_N(no_value_that_never_was, "1")
+{
+    uint64_t n = 10 * adds(mp), old = 0;
+    int stop = 0;
+    pthread_t thread;
+    if (!mp_dev(mp, NULL))
+        return;
+    struct taker t = {mp, 0, &stop};
+    if (!EXPECT_EQ_INT(pthread_create(&thread, NULL, watch, &t), 0))
+        return;
+    for (uint64_t i = 0; i < n; i++) {
+        EXPECT_OK(gin_signal(&mp->g, me(), gin_world(&mp->g), 0, gin_weak_inc(4)));
+        EXPECT_OK(i % 2 ? gin_consume_signal(&mp->g, 4, 1) : gin_reset_signal(&mp->g, 4, &old));
+    }
+    __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    EXPECT_EQ_U64(gin_read_signal(&mp->g, 4), 0);
 }
 
 /* The pattern wait, reset, barrier: a late reset must not eat the next round's signal. */

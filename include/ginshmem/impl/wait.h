@@ -11,16 +11,39 @@
 #include <ginshmem/impl/path.h>
 #include <ginshmem/impl/rolling.h>
 
+/*
+ * Value of cells over their base, both of one moment. Another thread may move the base meanwhile,
+ * and an old cell under a new base would show a value below 0, which no signal ever had.
+ */
+GIN_OP uint64_t gin_i_above(const uint64_t *cells, const uint64_t *base)
+{
+    uint64_t b, v;
+    do {
+        b = GIN_LOAD_ACQUIRE(base);
+        v = GIN_LOAD_ACQUIRE(cells);
+    } while (GIN_UNLIKELY(GIN_LOAD_RELAXED(base) != b));
+    return v - b;
+}
+
+/* Move the base up to the cells and return what lay between: nothing is lost or taken twice. */
+GIN_OP uint64_t gin_i_take(const uint64_t *cells, uint64_t *base)
+{
+    uint64_t b = GIN_LOAD_ACQUIRE(base), v;
+    do
+        v = GIN_LOAD_ACQUIRE(cells);
+    while (!__atomic_compare_exchange_n(base, &b, v, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    return v - b;
+}
+
 /* Value of slot `id`, which the caller has checked. */
 GIN_OP uint64_t gin_i_signal_value(const gin_t *g, uint32_t id)
 {
-    return GIN_LOAD_ACQUIRE(&g->ctx->signals[id].cpu) - GIN_LOAD_RELAXED(&g->ctx->bases[id].base);
+    return gin_i_above(&g->ctx->signals[id].cpu, &g->ctx->bases[id].base);
 }
 
 GIN_OP uint64_t gin_i_counter_value(const gin_t *g, uint32_t id)
 {
-    return GIN_LOAD_ACQUIRE(&g->ctx->counters[id].cell) -
-           GIN_LOAD_RELAXED(&g->ctx->counters[id].base);
+    return gin_i_above(&g->ctx->counters[id].cell, &g->ctx->counters[id].base);
 }
 
 GIN_OP uint64_t gin_read_signal(const gin_t *g, uint32_t id)
@@ -69,21 +92,18 @@ GIN_OP int gin_consume_signal(const gin_t *g, uint32_t id, uint64_t n)
 {
     if (GIN_UNLIKELY(id >= g->ctx->n_signals))
         return gin_i_bad_id(g, "signal", id, g->ctx->n_signals);
-    GIN_ADD_RELAXED(&g->ctx->bases[id].base, n);
+    GIN_ADD_RELEASE(&g->ctx->bases[id].base, n); /* who sees it sees the cells that I saw */
     return GIN_OK;
 }
 
-/* The base takes over what the cells hold now; exchanges keep the sum of all deltas exact even when
- * threads reset at once. */
 GIN_OP int gin_reset_signal(const gin_t *g, uint32_t id, uint64_t *old)
 {
     if (GIN_UNLIKELY(id >= g->ctx->n_signals))
         return gin_i_bad_id(g, "signal", id, g->ctx->n_signals);
-    uint64_t cells = GIN_LOAD_ACQUIRE(&g->ctx->signals[id].cpu);
-    uint64_t base = __atomic_exchange_n(&g->ctx->bases[id].base, cells, __ATOMIC_ACQ_REL);
+    uint64_t was = gin_i_take(&g->ctx->signals[id].cpu, &g->ctx->bases[id].base);
     GIN_STORE_RELAXED(&g->ctx->bases[id].shadow, 0);
     if (old != NULL)
-        *old = cells - base;
+        *old = was;
     return GIN_OK;
 }
 
@@ -203,11 +223,9 @@ GIN_OP int gin_reset_counter(const gin_t *g, uint32_t id, uint64_t *old)
 {
     if (GIN_UNLIKELY(id >= g->ctx->n_counters))
         return gin_i_bad_id(g, "counter", id, g->ctx->n_counters);
-    struct gin_i_counter *c = &g->ctx->counters[id];
-    uint64_t cell = GIN_LOAD_ACQUIRE(&c->cell);
-    uint64_t base = __atomic_exchange_n(&c->base, cell, __ATOMIC_ACQ_REL);
+    uint64_t was = gin_i_take(&g->ctx->counters[id].cell, &g->ctx->counters[id].base);
     if (old != NULL)
-        *old = cell - base;
+        *old = was;
     return GIN_OK;
 }
 
