@@ -124,7 +124,6 @@ static const char *const number_names[] = {"contexts",        "signals",      "c
 
 struct ballot {
     uint64_t number[NUMBERS];
-    int64_t status;
 };
 
 static void ballot_fill(struct ballot *b, const gin_devcomm_reqs_t *r, uint64_t barrier_bytes)
@@ -142,10 +141,6 @@ static void ballot_fill(struct ballot *b, const gin_devcomm_reqs_t *r, uint64_t 
 
 static int ballots_count(const struct ballot *all, int size)
 {
-    for (int r = 0; r < size; r++)
-        if (all[r].status != GIN_OK)
-            return gi_fail((int)all[r].status, "gin_devcomm_create: refused on rank %d (%s)", r,
-                           gin_status_name((int)all[r].status));
     for (int r = 1; r < size; r++)
         for (size_t i = 0; i < NUMBERS; i++)
             if (all[r].number[i] != all[0].number[i])
@@ -156,20 +151,24 @@ static int ballots_count(const struct ballot *all, int size)
     return GIN_OK;
 }
 
-/* Own refusal keeps its text; somebody else's names the rank. */
+/*
+ * First whether all ranks make this call and none refuses it, then what they ask for: ranks in
+ * different calls would not meet in the gathering.
+ */
 static int agree_reqs(gin_comm_t *comm, const gin_devcomm_reqs_t *r, uint64_t barrier_bytes, int st)
 {
-    struct ballot mine = {.status = st};
-    struct ballot *all = malloc((size_t)comm->size * sizeof(*all));
-    if (st == GIN_OK)
+    struct ballot mine, *all = malloc((size_t)comm->size * sizeof(*all));
+    if (st == GIN_OK && all == NULL)
+        st = gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %d ranks", comm->size);
+    st = gi_agree_on(comm, GI_AGREE_DEVCOMM, 0, 0, 0, st);
+    if (st == GIN_OK) {
         ballot_fill(&mine, r, barrier_bytes);
-    if (all == NULL)
-        return gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %d ranks", comm->size);
-    int got = gi_comm_gather(comm, &mine, all, sizeof(mine));
-    if (got == GIN_OK && st == GIN_OK)
-        got = ballots_count(all, comm->size);
+        st = gi_comm_gather(comm, &mine, all, sizeof(mine));
+    }
+    if (st == GIN_OK)
+        st = ballots_count(all, comm->size);
     free(all);
-    return st != GIN_OK ? st : got;
+    return st;
 }
 
 /* ---- making ---- */
@@ -292,7 +291,7 @@ static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *de
     gin_devcomm_reqs_t r;
     int asked = reqs_adopt(given, &r);
     if (st == GIN_OK)
-        st = asked;
+        st = dev != NULL ? asked : gi_fail(GIN_EINVAL, "gin_devcomm_create: dev is NULL");
     uint64_t barriers = st == GIN_OK ? gi_barriers_bytes(comm, &r) : 0;
     if (st == GIN_OK) {
         d->comm = comm;
@@ -333,11 +332,7 @@ free_d:
 int gin_devcomm_create(gin_comm_t *comm, gin_devcomm_reqs_t *reqs, gin_devcomm_t *dev)
 {
     int st = gi_comm_enter_up(comm, "gin_devcomm_create");
-    if (st != GIN_OK)
-        return st;
-    if (dev == NULL)
-        return gi_fail(GIN_EINVAL, "gin_devcomm_create: dev is NULL");
-    return create(comm, reqs, dev);
+    return st == GIN_OK ? create(comm, reqs, dev) : st;
 }
 
 /* ---- freeing ---- */

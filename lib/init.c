@@ -352,8 +352,8 @@ int gin_comm_allgather(gin_comm_t *comm, const void *in, void *out, size_t bytes
     if (st != GIN_OK)
         return st;
     if (bytes != 0 && (in == NULL || out == NULL))
-        return gi_fail(GIN_EINVAL, "gin_comm_allgather: %s is NULL with %zu bytes",
-                       in == NULL ? "in" : "out", bytes);
-    st = gi_agree_on(comm, GI_AGREE_ALLGATHER, bytes, 0, 0, GIN_OK);
+        st = gi_fail(GIN_EINVAL, "gin_comm_allgather: %s is NULL with %zu bytes",
+                     in == NULL ? "in" : "out", bytes);
+    st = gi_agree_on(comm, GI_AGREE_ALLGATHER, bytes, 0, 0, st); /* the others do not wait */
     return st == GIN_OK && bytes != 0 ? gi_comm_gather(comm, in, out, bytes) : st;
 }

@@ -298,12 +298,6 @@ void *gin_calloc(gin_comm_t *comm, size_t count, size_t size)
 
 void *gin_aligned_alloc_kind(gin_comm_t *comm, gin_kind_t kind, size_t alignment, size_t bytes)
 {
-    if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > (1ull << 30)) {
-        gi_fail(GIN_EINVAL,
-                "gin_aligned_alloc: alignment %zu is not a power of two of at most 1 GiB",
-                alignment);
-        return NULL;
-    }
     return allocate(comm, kind, alignment, bytes, 0, "gin_aligned_alloc");
 }
 

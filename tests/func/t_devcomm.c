@@ -111,6 +111,33 @@ MP_TEST_N(mismatches_are_refused_everywhere, "2 3 5")
     mp_dev(mp, NULL);
 }
 
+/* Who is in another call, or refuses this one, keeps nobody waiting. */
+MP_TEST_N(different_calls_meet, "2 3 5")
+{
+    gin_devcomm_t d;
+    char all[64], one = 1;
+    mp_step(mp, "one rank in gin_malloc");
+    if (mp->rank == 0)
+        EXPECT(gin_malloc(mp->comm, 64) == NULL);
+    else
+        EXPECT_EQ_INT(gin_devcomm_create(mp->comm, NULL, &d), GIN_EMISMATCH);
+    EXPECT_EQ_INT(gin_last_status(), GIN_EMISMATCH);
+    EXPECT_HAS(gin_last_error(), "gin_malloc");
+    EXPECT_HAS(gin_last_error(), "gin_devcomm_create");
+    mp_step(mp, "one rank without a place for the result");
+    EXPECT_EQ_INT(gin_devcomm_create(mp->comm, NULL, mp->rank == 1 ? NULL : &d), GIN_EINVAL);
+    EXPECT_HAS(gin_last_error(), mp->rank == 1 ? "dev is NULL" : "rank 1");
+    mp_step(mp, "one rank with nothing to gather");
+    EXPECT_EQ_INT(gin_comm_allgather(mp->comm, mp->rank == 1 ? NULL : &one, all, 1), GIN_EINVAL);
+    EXPECT_HAS(gin_last_error(), mp->rank == 1 ? "in is NULL" : "rank 1");
+    mp_step(mp, "one rank with a bad alignment");
+    EXPECT(gin_aligned_alloc(mp->comm, mp->rank == 1 ? 48 : 64, 8) == NULL);
+    EXPECT_EQ_INT(gin_last_status(), GIN_EMISMATCH);
+    EXPECT_OK(gin_comm_allgather(mp->comm, &one, all, 1));
+    EXPECT_OK(gin_heap_check(mp->comm));
+    mp_dev(mp, NULL);
+}
+
 /* An older program's struct is smaller: what it does not know keeps its default. */
 MP_TEST_N(older_requirements, "1 2")
 {
