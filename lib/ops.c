@@ -190,6 +190,10 @@ static int op_move(struct op *o, int put)
             gin_i_copy(o->local, o->remote, o->bytes);
         return GIN_OK;
     }
+    /* a dead rank's pid may be somebody else's by now */
+    if (gi_shm_has_exited(o->comm->shm, o->world))
+        return gi_fail(GIN_EPEER, "%s: rank %d: its process %ld has exited", o->call, o->world,
+                       (long)o->pid);
     atomic_fetch_add_explicit(&o->comm->n_cma, 1, memory_order_relaxed);
     int st = put ? gi_cma_write(o->pid, o->remote, o->local, o->bytes)
                  : gi_cma_read(o->pid, o->local, o->remote, o->bytes);

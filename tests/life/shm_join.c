@@ -70,7 +70,7 @@ static void join_and_check(struct rank *r, const int *want)
     check_arrays(r, s, want);
     check_memory(r, s);
     EXPECT_EQ_INT(count_fds(), fds + r->processes - 1); /* the pidfds */
-    EXPECT_EQ_INT(gi_shm_dead(s), -1);
+    EXPECT_EQ_INT(gi_shm_dead_after(s, -1), -1);
     EXPECT_EQ_INT(rank_barrier(r), GIN_OK);
     gi_shm_leave(s);
     EXPECT_EQ_INT(rank_barrier(r), GIN_OK);
@@ -250,17 +250,21 @@ static void one_dies(struct rank *r)
         gi_os_inject(GI_OS_PIDFD, 1, UINT32_MAX, ENOSYS);
     if (!EXPECT_EQ_INT(gi_shm_join(&r->config, &s), GIN_OK))
         return;
-    EXPECT_EQ_INT(gi_shm_dead(s), -1);
+    EXPECT_EQ_INT(gi_shm_dead_after(s, -1), -1);
+    for (int k = 0; k < r->size; k++)
+        EXPECT(!gi_shm_has_exited(s, k));
     EXPECT_EQ_INT(rank_barrier(r), GIN_OK);
     if (r->rank == victim)
         raise(SIGKILL);
     uint64_t began = gi_now_ns();
     int dead = -1;
-    while ((dead = gi_shm_dead(s)) < 0 && gi_now_ns() - began < 3000 * MS)
+    while ((dead = gi_shm_dead_after(s, -1)) < 0 && gi_now_ns() - began < 3000 * MS)
         usleep(1000);
     uint64_t took = gi_now_ns() - began;
     EXPECT_EQ_INT(dead, victim % r->processes); /* lowest rank of that process */
     EXPECT(took < 100 * MS);
+    for (int k = 0; k < r->size; k++)
+        EXPECT_EQ_INT(gi_shm_has_exited(s, k), k % r->processes == dead);
     rank_survivors(r, r->size - 1);
     gi_shm_leave(s);
 }

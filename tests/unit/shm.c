@@ -369,7 +369,7 @@ TEST(one_rank_has_its_own_slot)
         EXPECT_EQ_INT(s->why[0], GI_SHM_OK);
         EXPECT_EQ_INT(s->cma[0], s->cma_reason[0] == 0);
         EXPECT_EQ_U64(s->mapped, 64 * MIB);
-        EXPECT_EQ_INT(gi_shm_dead(s), -1);
+        EXPECT_EQ_INT(gi_shm_dead_after(s, -1), -1);
         memset(s->base + 64, 0x55, 2 * MIB - 64);
         gi_shm_leave(s);
     }

@@ -3,7 +3,7 @@
  * Copies between address spaces by the kernel (process_vm_readv and _writev), for memory that is
  * not mapped here. Whether they are allowed is tried, not guessed: Yama, namespaces and seccomp all
  * have a say. Nothing here can tell a process from a later one of the same pid; the caller asks
- * gi_shm_dead() about that.
+ * gi_shm_has_exited() about that.
  */
 #include <errno.h>
 #include <stdio.h>

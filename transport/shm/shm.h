@@ -86,15 +86,16 @@ int gi_shm_pass(const struct gi_shm_config *config, const struct gi_shm *shm, in
                 gi_shm_keep_fn keep, void *arg);
 
 /*
- * Lowest world rank whose process, in this pid space, has exited, or -1. One poll(2); any thread.
+ * Lowest world rank above `after` whose process, in this pid space, has exited, or -1. Each process
+ * goes by its lowest rank, in rising order. One poll(2); any thread.
  */
-int gi_shm_dead(struct gi_shm *shm);
-/* The same among ranks above `after`; each process goes by its lowest rank, in rising order. */
 int gi_shm_dead_after(struct gi_shm *shm, int after);
+/* Whether the process of this rank has exited, as far as it is watched. One poll(2); any thread. */
+bool gi_shm_has_exited(struct gi_shm *shm, int rank);
 
 /*
  * Copy to or from another process; handles short counts. GIN_OK, GIN_EPEER (gone), GIN_ESYS. After
- * a failure a part may have been copied.
+ * a failure a part may have been copied. A pid outlives its process: ask gi_shm_has_exited() first.
  */
 int gi_cma_write(pid_t pid, void *remote, const void *local, size_t bytes);
 int gi_cma_read(pid_t pid, void *local, const void *remote, size_t bytes);

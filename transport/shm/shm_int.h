@@ -132,6 +132,7 @@ int gi_shm_procs_open(const struct gi_shm_config *config, struct gi_shm_procs **
                       struct gi_shm_note *note);
 void gi_shm_procs_close(struct gi_shm_procs *procs); /* NULL is fine */
 int gi_shm_procs_dead(struct gi_shm_procs *procs, int after);
+bool gi_shm_procs_ended(struct gi_shm_procs *procs, int rank);
 
 /* ---- cma.c ---- */
 

@@ -504,12 +504,12 @@ void gi_shm_leave(struct gi_shm *shm)
     free(shm);
 }
 
-int gi_shm_dead(struct gi_shm *shm)
-{
-    return gi_shm_procs_dead(shm->procs, -1);
-}
-
 int gi_shm_dead_after(struct gi_shm *shm, int after)
 {
     return gi_shm_procs_dead(shm->procs, after);
+}
+
+bool gi_shm_has_exited(struct gi_shm *shm, int rank)
+{
+    return gi_shm_procs_ended(shm->procs, rank);
 }

@@ -27,6 +27,7 @@ struct watched {
 };
 
 struct gi_shm_procs {
+    const struct gi_shm_rank *ranks; /* by world rank */
     int n;
     struct {
         struct watched *w;
@@ -121,6 +122,7 @@ int gi_shm_procs_open(const struct gi_shm_config *c, struct gi_shm_procs **out,
         st = gi_shm_failed(note, GI_SHM_STEP_WATCH, ENOMEM, -1, "no memory to watch processes");
         goto free_pairs;
     }
+    p->ranks = c->ranks;
     for (p->n = 0; p->n < n; p->n++) {
         int rank = pairs[p->n].rank;
         const struct gi_shm_rank *him = &c->ranks[rank];
@@ -177,4 +179,14 @@ int gi_shm_procs_dead(struct gi_shm_procs *p, int after)
                 return p->list[from + i].rank;
     }
     return -1;
+}
+
+bool gi_shm_procs_ended(struct gi_shm_procs *p, int rank)
+{
+    for (int i = 0; i < p->n; i++) {
+        const struct watched *w = p->list[i].w;
+        if (w->process == p->ranks[rank].process)
+            return w->pidfd >= 0 ? gi_os_pidfd_dead(w->pidfd) : gone(w);
+    }
+    return false;
 }
