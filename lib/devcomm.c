@@ -15,6 +15,7 @@
 #define MAX_IDS      (1u << 20)
 #define MAX_BARRIERS 65536u
 #define MAX_TEAMS    4096u
+#define ALL_PATHS    (GIN_PATH_SELF | GIN_PATH_LSA | GIN_PATH_CMA | GIN_PATH_NET)
 
 void gin_devcomm_reqs_init(gin_devcomm_reqs_t *reqs)
 {
@@ -64,6 +65,8 @@ static int check_numbers(const gin_devcomm_reqs_t *r)
         return too_many("scratch", r->scratch, 0, (uint64_t)1 << 56);
     if (r->connection > GIN_CONNECT_NONE)
         return too_many("connection", r->connection, 0, GIN_CONNECT_NONE);
+    if (r->paths > ALL_PATHS)
+        return too_many("paths", r->paths, 0, ALL_PATHS);
     if (r->device > GIN_DEVICE_CUDA)
         return too_many("device", r->device, 0, GIN_DEVICE_CUDA);
     if (r->backend > GIN_BACKEND_GDA)

@@ -96,7 +96,15 @@ static int op_remote(struct op *o, gin_at_t at, int update)
     if (st != GIN_OK)
         return st;
     o->path = gi_window_reach(o->comm, w, o->world, at.off, &o->remote, &o->pid);
-    return o->path != GIN_PATH_NONE ? GIN_OK : gi_fail_context("%s", o->call);
+    if (o->path == GIN_PATH_NONE)
+        return gi_fail_context("%s", o->call);
+    uint32_t paths = gi_devcomm_of(o->g)->reqs.paths;
+    if (o->path == GIN_PATH_CMA && paths != 0 && !(paths & GIN_PATH_CMA))
+        return gi_fail(GIN_ENOTSUP,
+                       "%s: rank %d's part of window %#" PRIx64 " is reached by process_vm calls, "
+                       "which reqs.paths 0x%x leave out (GIN_PATH_CMA)",
+                       o->call, o->world, at.win.w, paths);
+    return GIN_OK;
 }
 
 static int op_local(struct op *o, gin_at_t at)

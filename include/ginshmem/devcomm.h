@@ -65,7 +65,7 @@ typedef struct gin_devcomm_reqs {
     gin_team_barrier_t *team_barriers; /* default none */
     size_t scratch;                    /* bytes of symmetric scratch, gin_scratch(); default 0 */
     uint32_t connection;               /* enum gin_connection; default FULL */
-    uint32_t paths;                    /* allowed: GIN_PATH_LSA | GIN_PATH_NET ...; 0: all */
+    uint32_t paths;                    /* allowed: GIN_PATH_LSA | GIN_PATH_CMA ...; 0: all */
     int strong;                        /* strong signals needed; default 1 */
     int va;                            /* signals on window words (_at) needed; default 1 */
     uint32_t backend;                  /* enum gin_backend; default AUTO */

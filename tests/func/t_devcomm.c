@@ -67,6 +67,7 @@ MP_TEST_N(limits_are_refused, "1 3")
     TRY(backend, GIN_BACKEND_GDA, GIN_ENOTSUP);
     TRY(multimem, 1, GIN_ENOTSUP);
     TRY(paths, GIN_PATH_NET, GIN_ENOTSUP);
+    TRY(paths, GIN_PATH_LSA | 16, GIN_ERANGE);
     EXPECT_FAILS(gin_devcomm_create(mp->comm, NULL, NULL), GIN_EINVAL, "gin_devcomm_create");
     gin_devcomm_reqs_init(NULL);
     mp_dev(mp, NULL); /* and nothing is broken by all that */

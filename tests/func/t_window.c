@@ -211,6 +211,26 @@ MP_TEST_OPT(other_hosts, .ranks = "2 3", .hosts = "AB")
     free(whole);
 }
 
+/* A device communicator that allows loads and stores only copies by nothing else. */
+static void only_by_lsa(struct mp *mp, gin_window_t win, gin_path_t path)
+{
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_t dev;
+    gin_t g;
+    char in[8];
+    gin_devcomm_reqs_init(&reqs);
+    reqs.paths = GIN_PATH_LSA;
+    if (!EXPECT_OK(gin_devcomm_create(mp->comm, &reqs, &dev)) || !EXPECT_OK(gin_open(&dev, 0, &g)))
+        return;
+    if (path == GIN_PATH_CMA)
+        EXPECT_FAILS(gin_get(&g, gin_thread(), gin_world(&g), right(mp), gin_at(win, 0),
+                             gin_at_local(in), 8),
+                     GIN_ENOTSUP, "GIN_PATH_CMA");
+    EXPECT_OK(gin_get(&g, gin_thread(), gin_world(&g), right(mp),
+                      gin_at(gin_heap_window(mp->comm, GIN_KIND_HOST), 0), gin_at_local(in), 8));
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &dev));
+}
+
 MP_TEST_N(flags, "2 3")
 {
     char *p = gin_calloc(mp->comm, 1, BYTES);
@@ -236,6 +256,7 @@ MP_TEST_N(flags, "2 3")
 
     EXPECT_OK(gin_window_register(mp->comm, p, BYTES, GIN_WIN_NO_LSA, &far));
     gin_path_t path = gin_window_path(mp->comm, far, right(mp));
+    only_by_lsa(mp, far, path);
     if (path == GIN_PATH_NONE)
         EXPECT_HAS(gin_last_error(), "GIN_WIN_NO_LSA");
     else
