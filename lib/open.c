@@ -61,6 +61,8 @@ int gin_i_status(const gin_t *g)
     if (g->dc->magic != GIN_DEVCOMM_MAGIC)
         return GIN_ESTATE;
     int sticky = GIN_LOAD_RELAXED(&g->ctx->error);
+    if (sticky == GIN_OK)
+        sticky = gi_comm_status_quiet(gi_comm_of(g));
     return sticky != GIN_OK ? sticky : gin_last_status();
 }
 

@@ -216,8 +216,9 @@ typedef struct gin_op_opt {
 GIN_OP int gin_open(const gin_devcomm_t *dev, uint32_t index, gin_t *g);
 
 /*
- * Sticky error of the context, else the status of this thread's last read or pointer call on it
- * (those return values, not statuses).
+ * Sticky error of the context or its communicator, else this thread's gin_last_status(): where
+ * reads and pointer calls, which return values, leave their errors. Kernels: the status of the last
+ * such call on this binding.
  */
 GIN_OP int gin_status(const gin_t *g);
 

@@ -70,6 +70,8 @@ static void scene_close(struct mp *mp, struct scene *s, int st)
 {
     expect_named(mp, st);
     EXPECT_FAILS(gin_comm_status(s->comm), GIN_EPEER, "rank 1 is dead");
+    gin_clear_error();
+    EXPECT_EQ_INT(gin_status(&s->g), GIN_EPEER);
     EXPECT_FAILS(gin_wait_signal(&s->g, me(), 9, 1), GIN_EPEER, "rank 1 is dead");
     EXPECT_FAILS(gin_barrier(&s->g, me(), gin_barrier_lsa(), 0, GIN_ORDER_ACQ_REL, 0), GIN_EPEER,
                  "rank 1 is dead");

@@ -180,7 +180,7 @@ GIN_OP int gin_consume_signal_at(const gin_t *g, gin_at_t at, uint64_t n)
 {
     uint64_t *word = gin_i_word(g, at);
     if (GIN_UNLIKELY(word == NULL))
-        return gin_i_status(g);
+        return gin_last_status();
     __atomic_fetch_sub(word, n, __ATOMIC_ACQ_REL);
     return GIN_OK;
 }
@@ -189,7 +189,7 @@ GIN_OP int gin_reset_signal_at(const gin_t *g, gin_at_t at, uint64_t *old)
 {
     uint64_t *word = gin_i_word(g, at);
     if (GIN_UNLIKELY(word == NULL))
-        return gin_i_status(g);
+        return gin_last_status();
     uint64_t was = __atomic_exchange_n(word, 0, __ATOMIC_ACQ_REL);
     if (old != NULL)
         *old = was;
