@@ -48,27 +48,9 @@ void gi_tcp_send_note(int fd, enum gi_tcp_kind kind, int status, const char *tex
     (void)gi_sock_send(fd, &f, sizeof(f), text, f.bytes);
 }
 
-int gi_tcp_recv_all(int fd, void *buf, size_t n, uint64_t deadline)
-{
-    for (size_t got = 0; got < n;) {
-        ssize_t r = gi_sock_recv(fd, (char *)buf + got, n - got);
-        if (r == -EAGAIN) {
-            struct pollfd p = {.fd = fd, .events = POLLIN};
-            int e = gi_os_poll(&p, 1, deadline);
-            if (e <= 0)
-                return e == 0 ? -ETIMEDOUT : e;
-        } else if (r < 0) {
-            return (int)r;
-        } else {
-            got += (size_t)r;
-        }
-    }
-    return 0;
-}
-
 int gi_tcp_recv_frame(int fd, struct gi_tcp_frame *f, char *text, uint64_t deadline)
 {
-    int e = gi_tcp_recv_all(fd, f, sizeof(*f), deadline);
+    int e = gi_os_read_full(fd, f, sizeof(*f), deadline);
 
     text[0] = '\0';
     if (e != 0)
@@ -79,7 +61,7 @@ int gi_tcp_recv_frame(int fd, struct gi_tcp_frame *f, char *text, uint64_t deadl
         return 0;
     if (f->bytes >= GI_BOOT_WHY)
         return -EPROTO;
-    e = gi_tcp_recv_all(fd, text, f->bytes, deadline);
+    e = gi_os_read_full(fd, text, f->bytes, deadline);
     text[f->bytes] = '\0';
     return e;
 }
@@ -330,7 +312,7 @@ static int leaf_allgather(struct gi_tcp_boot *t, const void *in, char *out, size
     if (f.kind != GI_TCP_DATA || f.seq != t->seq || f.bytes != total)
         return gi_fail(GIN_EPEER, "rank 0 is out of step: frame of kind %u in round %llu, not %llu",
                        f.kind, (unsigned long long)f.seq, (unsigned long long)t->seq);
-    e = gi_tcp_recv_all(t->fd, out, total, patience);
+    e = gi_os_read_full(t->fd, out, total, patience);
     if (e == -ETIMEDOUT)
         return gi_fail(GIN_ETIMEDOUT, "rank 0 stopped in the middle of its answer");
     return e == 0 ? GIN_OK : root_lost(e);

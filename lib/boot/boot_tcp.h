@@ -78,11 +78,9 @@ int gi_tcp_join(struct gi_tcp_boot *t, const struct gi_tcp_job *job, uint64_t de
 
 /* Send a frame of no or a short body, never waiting; failures show at the next use. */
 void gi_tcp_send_note(int fd, enum gi_tcp_kind kind, int status, const char *text);
-/* Receive exactly n bytes by the deadline: 0, -ETIMEDOUT, -ECONNRESET, another -errno. */
-int gi_tcp_recv_all(int fd, void *buf, size_t n, uint64_t deadline);
 /*
- * Receive a frame. The body of a REFUSE or ERROR goes to text, which holds GI_BOOT_WHY. Errors as
- * above; -EPROTO when it is no frame.
+ * Receive a frame. The body of a REFUSE or ERROR goes to text, which holds GI_BOOT_WHY. 0,
+ * -ETIMEDOUT, -ECONNRESET, another -errno; -EPROTO when it is no frame.
  */
 int gi_tcp_recv_frame(int fd, struct gi_tcp_frame *f, char *text, uint64_t deadline);
 
