@@ -11,11 +11,12 @@
 
 #define ROLLING ((gin_cmp_t)-1)
 
-/* (word - base) cmp operand, in the low bits of mask */
+/* (word - base) cmp operand, in the low bits */
 struct cond {
     const uint64_t *word;
     const uint64_t *base; /* NULL: 0 */
-    uint64_t operand, mask;
+    uint64_t operand;
+    uint32_t bits;
     gin_cmp_t cmp;
 };
 
@@ -49,9 +50,10 @@ static inline uint64_t value_of(const struct cond *c)
 
 static int holds(const struct cond *c)
 {
-    uint64_t v = value_of(c) & c->mask, operand = c->operand & c->mask;
+    uint64_t mask = ~(uint64_t)0 >> (64 - c->bits);
+    uint64_t v = value_of(c) & mask, operand = c->operand & mask;
     switch ((int)c->cmp) {
-    case (int)ROLLING: return ((v - operand) & c->mask) <= c->mask >> 1;
+    case (int)ROLLING: return gin_i_rolling_le(operand, v, c->bits);
     case GIN_CMP_EQ: return v == operand;
     case GIN_CMP_NE: return v != operand;
     case GIN_CMP_GT: return v > operand;
@@ -193,7 +195,7 @@ static int enter(struct waiting *w, const gin_t *g, gin_group_t grp, const gin_w
     if (bits > 64)
         return gi_fail(GIN_EINVAL, "%s: a comparison %" PRIu32 " bits wide, it must be 1 .. 64",
                        call, bits);
-    w->c.mask = ~(uint64_t)0 >> (64 - bits);
+    w->c.bits = bits;
     return GIN_OK;
 }
 
