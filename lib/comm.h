@@ -114,8 +114,6 @@ struct gin_comm {
     _Atomic uint64_t next_look; /* when peers' processes are looked at again */
     _Atomic int leaving;        /* set by gin_finalize() before its last barrier */
     _Atomic uint64_t n_waits, n_cma, n_agreements;
-
-    struct gin_comm *next; /* init.c: live communicators of the process, for the dump */
 };
 
 /* ---- init.c ---- */

@@ -8,13 +8,11 @@
 
 #include "card.h"
 #include "dump.h"
-#include "init.h"
 #include "retired.h"
 
-/* Live communicators of the process, for the dump and for SIGUSR1's comings and goings. */
+/* Live communicators of the process: the first one takes SIGUSR1, the last one gives it back. */
 static struct {
     pthread_mutex_t lock;
-    gin_comm_t *first;
     int count;
 } live = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -33,14 +31,6 @@ static void forked(void)
 static void watch_forks(void)
 {
     pthread_atfork(NULL, NULL, forked);
-}
-
-void gi_comm_each(void (*fn)(struct gin_comm *comm, void *arg), void *arg)
-{
-    pthread_mutex_lock(&live.lock);
-    for (gin_comm_t *c = live.first; c != NULL; c = c->next)
-        fn(c, arg);
-    pthread_mutex_unlock(&live.lock);
 }
 
 void gin_config_init(gin_config_t *config)
@@ -188,8 +178,6 @@ static void parts_down(gin_comm_t *comm, size_t n)
 static void live_add(gin_comm_t *comm)
 {
     pthread_mutex_lock(&live.lock);
-    comm->next = live.first;
-    live.first = comm;
     gi_dump_add(comm);
     if (live.count++ == 0)
         gi_dump_install(comm->env.signal_dump != 0);
@@ -199,11 +187,6 @@ static void live_add(gin_comm_t *comm)
 static void live_remove(gin_comm_t *comm)
 {
     pthread_mutex_lock(&live.lock);
-    for (gin_comm_t **p = &live.first; *p != NULL; p = &(*p)->next)
-        if (*p == comm) {
-            *p = comm->next;
-            break;
-        }
     gi_dump_remove(comm);
     if (--live.count == 0)
         gi_dump_uninstall();

@@ -50,8 +50,7 @@ int gi_os_shrink(int fd, uint64_t to);              /* give back the pages from 
 int gi_os_reserve(size_t bytes, void **addr);       /* PROT_NONE range, well aligned */
 int gi_os_map_shared(void *addr, int fd, uint64_t off, size_t bytes); /* over a reserved range */
 int gi_os_unreserve(void *addr, size_t bytes);
-int gi_os_protect_none(void *addr, size_t bytes); /* put the reservation back */
-uint64_t gi_os_address_limit(void);               /* RLIMIT_AS in bytes, UINT64_MAX: none */
+uint64_t gi_os_address_limit(void); /* RLIMIT_AS in bytes, UINT64_MAX: none */
 int gi_os_file_id(int fd, uint64_t id[2], uint64_t *size); /* device and inode; its length */
 void *gi_os_map_private(
     size_t bytes); /* zeroed pages that a fork()ed child finds zeroed; or NULL */

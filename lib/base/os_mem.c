@@ -100,8 +100,8 @@ int gi_os_reserve(size_t bytes, void **addr)
     return 0;
 }
 
-/* No reservation: the length may exceed the object, and huge pages of it would be claimed here. */
-/* Without MAP_NORESERVE a map of huge pages would set aside the whole length at once. */
+/* MAP_NORESERVE: the length may exceed the object, and huge pages would be set aside for all of it.
+ */
 int gi_os_map_shared(void *addr, int fd, uint64_t off, size_t bytes)
 {
     int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
@@ -114,12 +114,6 @@ int gi_os_map_shared(void *addr, int fd, uint64_t off, size_t bytes)
 int gi_os_unreserve(void *addr, size_t bytes)
 {
     return munmap(addr, bytes) != 0 ? -errno : 0;
-}
-
-int gi_os_protect_none(void *addr, size_t bytes)
-{
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-    return mmap(addr, bytes, PROT_NONE, flags, -1, 0) == MAP_FAILED ? -errno : 0;
 }
 
 void *gi_os_map_private(size_t bytes)

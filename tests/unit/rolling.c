@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rolling comparison against its definition, by walking the wheel. */
-#include "base/rolling.h"
+#include <ginshmem/impl/rolling.h>
 #include "tests/pt.h"
 
 /* By definition: stepping forward from a, b is met within half a turn (less one step). */

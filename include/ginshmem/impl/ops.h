@@ -163,7 +163,7 @@ GIN_OP int gin_signal_x(const gin_t *g, gin_group_t grp, gin_team_t team, int pe
 /*
  * Completion. Over load and store an operation is done when its call returns, so flush only keeps
  * the compiler and the processor from moving later accesses up, and quiet makes the stores globally
- * visible. With n_net == 0 no context of the communicator has another path.
+ * visible. No context of the library has another path so far.
  */
 GIN_OP int gin_flush_x(const gin_t *g, gin_group_t grp, const gin_wait_opt_t *opt)
 {
