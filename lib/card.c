@@ -65,11 +65,11 @@ int gi_card_make(const gin_comm_t *comm, const gin_config_t *config, struct gi_c
     card->heap_max = comm->env.heap_max;
     card->heap_chunk = comm->env.heap_chunk;
     card->check = (uint32_t)comm->env.check;
-    card->hugepages = (uint32_t)(hash_text(comm->env.hugepages) & 0xffffffu);
+    snprintf(card->hugepages, sizeof(card->hugepages), "%s", comm->env.hugepages);
     card->pid_space = hash_text(real);
     card->host = hash_text(host);
     card->lsa = !comm->env.disable_lsa;
-    card->address_of_card = (uint64_t)(uintptr_t)&process.number;
+    card->probe = (uint64_t)(uintptr_t)&process.number;
     card->pid = (int32_t)getpid();
     card->uid = (int32_t)geteuid();
     snprintf(card->host_id, sizeof(card->host_id), "%.63s", host);
@@ -108,9 +108,11 @@ int gi_cards_check(const struct gi_card *cards, int size)
                           b->heap_chunk);
         if (a->check != b->check)
             return differ("checked mode", "set GINSHMEM_CHECK alike", a->check, r, b->check);
-        if (a->hugepages != b->hugepages)
-            return differ("the huge page choice", "set GINSHMEM_HUGEPAGES alike", a->hugepages, r,
-                          b->hugepages);
+        if (strncmp(a->hugepages, b->hugepages, sizeof(a->hugepages)) != 0)
+            return gi_fail(GIN_EMISMATCH,
+                           "gin_init: the choice of huge pages differs: rank 0 has %.8s, rank %d "
+                           "has %.8s; set GINSHMEM_HUGEPAGES alike",
+                           a->hugepages, r, b->hugepages);
     }
     return GIN_OK;
 }

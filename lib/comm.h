@@ -32,15 +32,15 @@ struct gi_card {
     uint64_t magic;
     uint32_t version, abi;
     uint64_t page_size, heap_size, heap_max, heap_chunk;
-    uint64_t job[2];          /* rank 0's random numbers name the communicator */
-    uint64_t process;         /* random number of the process; equal: ranks are threads of one */
-    uint64_t pid_space;       /* hash of boot id and pid namespace; equal: pids mean the same */
-    uint64_t host;            /* hash of host id */
-    uint64_t address_of_card; /* for the probe of process_vm_readv: holds `process` */
+    uint64_t job[2];    /* rank 0's random numbers name the communicator */
+    uint64_t process;   /* random number of the process; equal: ranks are threads of one */
+    uint64_t pid_space; /* hash of boot id and pid namespace; equal: pids mean the same */
+    uint64_t host;      /* hash of host id */
+    uint64_t probe;     /* address of a word that holds `process`, for process_vm_readv */
     int32_t pid, uid;
-    uint32_t check;     /* GINSHMEM_CHECK */
-    uint32_t hugepages; /* hash of the choice */
-    uint32_t lsa;       /* 0: GINSHMEM_DISABLE_LSA */
+    uint32_t check;    /* GINSHMEM_CHECK */
+    uint32_t lsa;      /* 0: GINSHMEM_DISABLE_LSA */
+    char hugepages[8]; /* GINSHMEM_HUGEPAGES */
     char host_id[64];
 };
 

@@ -26,7 +26,7 @@ static struct gi_shm_rank *shm_ranks(const gin_comm_t *comm)
         ranks[r].host = c->host;
         ranks[r].process = c->process;
         ranks[r].pid_space = c->pid_space;
-        ranks[r].probe = c->address_of_card;
+        ranks[r].probe = c->probe;
         ranks[r].pid = c->pid;
         ranks[r].uid = (uid_t)c->uid;
     }

@@ -155,6 +155,12 @@ MP_TEST_OPT(after_a_failed_init, .ranks = "1 2", .bare = true, .heap_size = 1 <<
         gin_config_t differs = mp->config;
         differs.heap_size = (uint64_t)(mp->rank + 1) << 20;
         EXPECT_FAILS(gin_init(&differs, &comm), GIN_EMISMATCH, "heap");
+        if (!mp->threads) {
+            setenv("GINSHMEM_HUGEPAGES", mp->rank == 0 ? "no" : "try", 1);
+            EXPECT_FAILS(gin_init(&mp->config, &comm), GIN_EMISMATCH, "rank 0 has no, rank 1");
+            EXPECT_HAS(gin_last_error(), "has try; set GINSHMEM_HUGEPAGES");
+            unsetenv("GINSHMEM_HUGEPAGES");
+        }
     }
     count(mp, &fds2, &maps2);
     EXPECT_EQ_INT(fds2, fds);
