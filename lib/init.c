@@ -65,19 +65,40 @@ static int config_adopt(const gin_config_t *given, gin_config_t *config)
     return GIN_OK;
 }
 
+/* The config's word before the environment's. A default gives way to what was asked for. */
+static int size_heap(struct gi_env *env, const gin_config_t *config)
+{
+    bool sized = config->heap_size != 0 || env->set.heap_size;
+    bool limited = config->heap_max != 0 || env->set.heap_max;
+    if (config->heap_size != 0)
+        env->heap_size = config->heap_size;
+    if (config->heap_max != 0)
+        env->heap_max = config->heap_max;
+    if (env->heap_size <= env->heap_max)
+        return GIN_OK;
+    if (sized && limited)
+        return gi_fail(GIN_EINVAL,
+                       "gin_init: a heap of %llu bytes (heap_size, GINSHMEM_HEAP_SIZE) is above "
+                       "its limit of %llu (heap_max, GINSHMEM_HEAP_MAX)",
+                       (unsigned long long)env->heap_size, (unsigned long long)env->heap_max);
+    if (limited)
+        env->heap_size = env->heap_max;
+    else
+        env->heap_max = env->heap_size;
+    return GIN_OK;
+}
+
 static int env_up(gin_comm_t *comm, const gin_config_t *config)
 {
     int st = gi_env_load(&comm->env);
     if (st != GIN_OK)
         return st;
-    if (config->heap_size != 0)
-        comm->env.heap_size = config->heap_size;
-    if (config->heap_max != 0)
-        comm->env.heap_max = config->heap_max;
-    if (comm->env.heap_max < comm->env.heap_size)
-        comm->env.heap_max = comm->env.heap_size;
-    gi_wait_set_warn(comm->env.wait_warn);
-    return GIN_OK;
+    st = size_heap(&comm->env, config);
+    if (st != GIN_OK)
+        gi_env_release(&comm->env);
+    else
+        gi_wait_set_warn(comm->env.wait_warn);
+    return st;
 }
 
 static void env_down(gin_comm_t *comm)

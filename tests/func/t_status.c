@@ -251,6 +251,19 @@ MP_TEST_OPT(configs, .ranks = "1", .bare = true)
     }
     unsetenv("GINSHMEM_RANK");
     unsetenv("GINSHMEM_SIZE");
+    config = mp->config; /* a limit below the default size is kept, one below a size is none */
+    config.heap_size = 0;
+    config.heap_max = 1 << 20;
+    if (EXPECT_OK(gin_init(&config, &comm))) {
+        gin_heap_usage_t u = {.size_of = sizeof(u)};
+        EXPECT(gin_malloc(comm, 64) != NULL);
+        EXPECT_OK(gin_heap_usage(comm, GIN_KIND_HOST, &u));
+        EXPECT_EQ_U64(u.max, 1 << 20);
+        EXPECT_EQ_U64(u.size, 1 << 20);
+        EXPECT_OK(gin_finalize(comm));
+    }
+    config.heap_size = 4 << 20;
+    REFUSED(gin_init(&config, &comm), GIN_EINVAL, "GINSHMEM_HEAP_MAX", "4194304");
     setenv("GINSHMEM_HEAP_SIZE", "20Mabc", 1);
     REFUSED(gin_init(&mp->config, &comm), GIN_EINVAL, "GINSHMEM_HEAP_SIZE", "20Mabc");
     unsetenv("GINSHMEM_HEAP_SIZE");
