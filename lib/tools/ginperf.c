@@ -282,6 +282,24 @@ static size_t plan(const struct options *o, const struct perf_op *ops, int round
     return n;
 }
 
+/* Rows that measured something; a 0 would pass for a figure. */
+static size_t finish(const struct perf *p, struct perf_row *rows, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].n != 0) {
+            perf_row_finish(&rows[i]);
+            rows[kept++] = rows[i];
+            continue;
+        }
+        if (p->rank == 0 && (i + 1 == n || rows[i + 1].op != rows[i].op))
+            fprintf(stderr, "ginperf: %s is left out: it needs %s\n", rows[i].op->name,
+                    p->all ? "pairs, not --all" : "a partner whose memory is mapped");
+        free(rows[i].v);
+    }
+    return kept;
+}
+
 static int run(struct perf *p, const struct options *o)
 {
     struct perf_row *rows = calloc(MAX_ROWS, sizeof(*rows));
@@ -294,15 +312,17 @@ static int run(struct perf *p, const struct options *o)
             const struct perf_op *op = rows[i].op;
             long iters = o->iters != 0 ? o->iters : perf_iters(op->iters, rows[i].bytes);
             double ns = op->run(p, rows[i].bytes, r < 0 ? 1 + iters / 10 : iters);
-            if (r >= 0)
-                rows[i].v[rows[i].n++] = in_unit(over_leaders(p, ns), op->unit, rows[i].bytes);
+            if (r < 0)
+                continue;
+            ns = over_leaders(p, ns);
+            if (ns > 0)
+                rows[i].v[rows[i].n++] = in_unit(ns, op->unit, rows[i].bytes);
         }
         if (p->rank == 0 && o->rounds > 1)
             fprintf(stderr, "\rginperf: round %d of %d%s", r + 1, o->rounds,
                     r + 1 == o->rounds ? "\n" : "");
     }
-    for (size_t i = 0; i < n; i++)
-        perf_row_finish(&rows[i]);
+    n = finish(p, rows, n);
     if (p->rank == 0)
         err = perf_report(stdout, o->format, rows, n, p->size, o->rounds);
     for (size_t i = 0; i < n; i++)
