@@ -92,6 +92,8 @@ struct gin_comm {
     uint64_t internal;    /* bytes of it that device communicators hold */
     char *slots;          /* shm->base */
     uint64_t stride;
+    int32_t *lsa_of;     /* copy of shm's, which stale contexts may still read */
+    void *stale_windows; /* level 1 of the window table after its end, likewise */
 
     /* cuda_up.c: up with the first call that asks for GPU memory or kernels */
     struct gi_cuda *cuda;

@@ -265,7 +265,7 @@ static void fill(struct gi_devcomm *d, gin_devcomm_t *dev)
     dev->device = r->device;
     dev->state = (uint64_t)(uintptr_t)dc;
     dev->windows = (uint64_t)(uintptr_t)gi_windows_table(comm);
-    dev->lsa_of = (uint64_t)(uintptr_t)comm->shm->lsa_of;
+    dev->lsa_of = (uint64_t)(uintptr_t)comm->lsa_of;
     dev->serial = dc->serial;
 }
 

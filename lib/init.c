@@ -257,6 +257,7 @@ int gin_init(const gin_config_t *given, gin_comm_t **out)
         st = consent(comm, st);
     if (st != GIN_OK) {
         parts_down(comm, n);
+        free(comm->stale_windows);
         free(comm);
         return st;
     }
@@ -271,7 +272,7 @@ int gin_init(const gin_config_t *given, gin_comm_t **out)
 
 /*
  * A dead communicator stays readable until GRAVES others have died after it, so that a call on a
- * stale handle is refused and does not read freed memory.
+ * stale handle or context is refused and does not read freed memory.
  */
 #define GRAVES 64
 
@@ -283,7 +284,11 @@ static void bury(gin_comm_t *comm)
     gin_comm_t *oldest = graves[next % GRAVES];
     graves[next++ % GRAVES] = comm;
     pthread_mutex_unlock(&live.lock);
-    free(oldest);
+    if (oldest != NULL) {
+        free(oldest->stale_windows);
+        free(oldest->lsa_of);
+        free(oldest);
+    }
 }
 
 int gin_finalize(gin_comm_t *comm)

@@ -106,6 +106,10 @@ static int local_parts(gin_comm_t *comm)
 {
     comm->slots = comm->shm->base;
     comm->stride = comm->shm->stride;
+    comm->lsa_of = malloc((size_t)comm->size * sizeof(*comm->lsa_of));
+    if (comm->lsa_of == NULL)
+        return gi_fail(GIN_ENOMEM, "no memory for %d ranks", comm->size);
+    memcpy(comm->lsa_of, comm->shm->lsa_of, (size_t)comm->size * sizeof(*comm->lsa_of));
     int st = heap_open(comm);
     if (st == GIN_OK)
         st = gi_window_heap(comm, gi_heap_size(comm->heap));
@@ -130,6 +134,8 @@ int gi_memory_up(gin_comm_t *comm)
     }
     if (st != GIN_OK) {
         gi_memory_down(comm);
+        free(comm->lsa_of);
+        comm->lsa_of = NULL;
         return st;
     }
     comm->up = true;

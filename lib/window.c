@@ -54,7 +54,7 @@ int gi_windows_open(gin_comm_t *comm)
     comm->windows = ws;
     return GIN_OK;
 close_table:
-    gi_window_table_close(&ws->table);
+    free(gi_window_table_close(&ws->table));
 free_state:
     free(ws);
     return st;
@@ -80,7 +80,7 @@ void gi_windows_close(gin_comm_t *comm)
         free_registration(reg);
     }
     gi_window_index_close(&ws->index);
-    gi_window_table_close(&ws->table);
+    comm->stale_windows = gi_window_table_close(&ws->table);
     pthread_mutex_destroy(&ws->local_lock);
     free(ws->local);
     free(ws);

@@ -62,15 +62,18 @@ int gi_window_table_open(struct gi_window_table *t, uint64_t seed)
     return GIN_OK;
 }
 
-void gi_window_table_close(struct gi_window_table *t)
+void *gi_window_table_close(struct gi_window_table *t)
 {
+    struct gin_i_window **level1 = t->level1;
     for (uint32_t i = 0; i < t->n_pages; i++) {
-        gi_os_unmap(t->level1[i], PAGE_BYTES);
+        struct gin_i_window *page = level1[i];
+        level1[i] = (struct gin_i_window *)(uintptr_t)gi_window_table_empty()[0];
+        gi_os_unmap(page, PAGE_BYTES);
         free(t->pages[i]);
     }
-    free(t->level1);
     t->level1 = NULL;
     t->n_pages = 0;
+    return level1;
 }
 
 int gi_window_table_take(struct gi_window_table *t, uint32_t *id)

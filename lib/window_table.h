@@ -42,7 +42,8 @@ struct gi_window_table {
 
 /* seed is the same on all ranks and another one for other communicators: their handles differ. */
 int gi_window_table_open(struct gi_window_table *t, uint64_t seed);
-void gi_window_table_close(struct gi_window_table *t);
+/* Returns level 1, emptied, for free(): a stale gin_t may still look into it. */
+void *gi_window_table_close(struct gi_window_table *t);
 
 int gi_window_table_take(struct gi_window_table *t, uint32_t *id);
 void gi_window_table_give(struct gi_window_table *t, uint32_t id);

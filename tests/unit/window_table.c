@@ -44,7 +44,7 @@ TEST(handles)
     uint64_t second = gi_window_table_publish(&t, id, &w);
     EXPECT(second != first && gi_window_table_find(&t, first) == NULL);
     EXPECT(gi_window_table_find(&t, second) == seen);
-    gi_window_table_close(&t);
+    free(gi_window_table_close(&t));
 }
 
 TEST(generations_wrap)
@@ -57,7 +57,7 @@ TEST(generations_wrap)
     t.generation = 0x7ffffffeu;
     EXPECT_EQ_U64(gi_window_table_publish(&t, id, &w) >> 32, 0x7fffffffu);
     EXPECT_EQ_U64(gi_window_table_publish(&t, id, &w) >> 32, 1);
-    gi_window_table_close(&t);
+    free(gi_window_table_close(&t));
 }
 
 /* One of two tables cannot get a page; undone on both, they go on with equal ids. */
@@ -91,8 +91,8 @@ TEST(failure_keeps_tables_equal)
                 break;
         }
     }
-    gi_window_table_close(&a);
-    gi_window_table_close(&b);
+    free(gi_window_table_close(&a));
+    free(gi_window_table_close(&b));
 }
 
 TEST(all_ids)
@@ -114,7 +114,7 @@ TEST(all_ids)
     gi_window_table_give(&t, 77);
     EXPECT_EQ_INT(gi_window_table_take(&t, &last), GIN_OK);
     EXPECT_EQ_INT(last, 77);
-    gi_window_table_close(&t);
+    free(gi_window_table_close(&t));
 }
 
 TEST(empty_table_refuses_everything)
@@ -144,7 +144,7 @@ TEST(child_finds_zeros)
     EXPECT_EQ_INT(waitpid(pid, &status, 0), pid);
     EXPECT_EQ_INT(status, 0);
     EXPECT(gi_window_table_find(&t, handle) != NULL);
-    gi_window_table_close(&t);
+    free(gi_window_table_close(&t));
 }
 
 /* ---- index ---- */
