@@ -185,7 +185,7 @@ uint64_t gi_teams_live(const gin_comm_t *comm); /* lists */
 /* World rank of a team's rank, or the negative status with a text. */
 int gi_team_world(const gin_comm_t *comm, gin_team_t team, int rank);
 /* A team of `count` world ranks in that order: a progression where it is one, else a list. For
- * predefined teams; not refused to be freed by the user unless `fixed`. */
+ * predefined teams; gin_team_free() leaves it alone where `fixed`. */
 int gi_team_make(gin_comm_t *comm, const int *world_ranks, int count, int fixed, gin_team_t *team);
 
 /* ---- devcomm.c ---- */

@@ -16,7 +16,6 @@
 #define ID_BITS         12
 #define LISTS           (1 << ID_BITS)
 #define GENERATION_MASK ((1u << (31 - ID_BITS)) - 1)
-#define PREDEFINED      4
 
 struct list {
     _Atomic int32_t name; /* `first` of the team that owns it, 0: free */
@@ -25,16 +24,11 @@ struct list {
     int32_t *ranks; /* world ranks in team order */
     int32_t *order; /* team ranks by ascending world rank; in the same block of memory */
     int32_t next;   /* free list */
-    bool fixed;     /* predefined: the user may not free it */
+    bool fixed;     /* predefined: lives as long as the communicator */
 };
 
 struct gi_teams {
     pthread_mutex_t lock;
-    /*
-     * Progressions the user made that equal a predefined team and were not freed yet. By value the
-     * two are the same; counting keeps gin_team_free() from refusing what the user owns.
-     */
-    unsigned twins[PREDEFINED];
     int32_t made, free, live;
     uint32_t generation; /* where the generations of this table start */
     struct list lists[LISTS];
@@ -218,32 +212,11 @@ static int commit_list(gin_comm_t *comm, const char *call, int32_t *ranks, int32
     return GIN_OK;
 }
 
-static bool same_team(gin_team_t a, gin_team_t b)
-{
-    return a.size == b.size && a.first == b.first && a.stride == b.stride;
-}
-
-/* Which predefined team a progression equals, or -1. */
-static int predefined(const gin_comm_t *comm, gin_team_t team)
-{
-    const gin_team_t known[PREDEFINED] = {comm->world, comm->node, comm->lsa, comm->rail};
-    for (int i = 0; i < PREDEFINED; i++)
-        if (same_team(team, known[i]))
-            return i;
-    return -1;
-}
-
-static void commit_progression(gin_comm_t *comm, struct gi_ap ap, bool fixed, gin_team_t *team)
+static void name_progression(struct gi_ap ap, gin_team_t *team)
 {
     team->first = ap.first;
     team->stride = ap.stride;
     team->size = ap.size;
-    int i = fixed ? -1 : predefined(comm, *team);
-    if (i < 0)
-        return;
-    pthread_mutex_lock(&comm->teams->lock);
-    comm->teams->twins[i]++;
-    pthread_mutex_unlock(&comm->teams->lock);
 }
 
 /* The team of n distinct ranks, me among them; *team on success only. */
@@ -259,7 +232,7 @@ static int make(gin_comm_t *comm, const char *call, const int32_t *list, int32_t
         me++;
     t.rank = me < n ? me : -1;
     if (gi_ap_from_list(list, n, &ap)) {
-        commit_progression(comm, ap, fixed, &t);
+        name_progression(ap, &t);
         *team = t;
         return GIN_OK;
     }
@@ -297,7 +270,7 @@ static int make_sub(gin_comm_t *comm, const char *call, const struct view *paren
         return GIN_OK;
     if (parent->ranks == NULL) {
         team->rank = mine;
-        commit_progression(comm, gi_ap_of(parent->ap, sub), false, team);
+        name_progression(gi_ap_of(parent->ap, sub), team);
         return GIN_OK;
     }
     int32_t *list = malloc(sizeof(*list) * (size_t)sub.size);
@@ -370,7 +343,27 @@ int gin_team_outer_factor(gin_comm_t *comm, gin_team_t parent, int inner, gin_te
     return st != GIN_OK ? st : make_factor(comm, "gin_team_outer_factor", &v, inner, true, team);
 }
 
-static int release(gin_comm_t *comm, gin_team_t team);
+/* Nothing for a progression: by value a team of the program may equal a predefined one. */
+static int release(struct gi_teams *t, gin_team_t team)
+{
+    struct list *l = &t->lists[team.first & (LISTS - 1)];
+    int st = GIN_OK;
+    if (team.stride != 0)
+        return GIN_OK;
+    pthread_mutex_lock(&t->lock);
+    if (atomic_load(&l->name) != team.first) {
+        st = GIN_ESTATE; /* another thread was faster */
+    } else if (!l->fixed) {
+        atomic_store(&l->name, 0);
+        free(l->ranks);
+        l->ranks = l->order = NULL;
+        l->next = t->free;
+        t->free = team.first & (LISTS - 1);
+        t->live--;
+    }
+    pthread_mutex_unlock(&t->lock);
+    return st;
+}
 
 int gin_team_split_2d(gin_comm_t *comm, gin_team_t parent, int xrange, gin_team_t *x, gin_team_t *y)
 {
@@ -388,7 +381,7 @@ int gin_team_split_2d(gin_comm_t *comm, gin_team_t parent, int xrange, gin_team_
         return st;
     st = make_factor(comm, call, &v, xrange, true, y);
     if (st != GIN_OK) {
-        release(comm, *x);
+        release(comm->teams, *x);
         *x = gin_team_invalid();
     }
     return st;
@@ -418,53 +411,18 @@ int gin_team_create(gin_comm_t *comm, const int *world_ranks, int count, gin_tea
 
 /* ---- freeing ---- */
 
-static int release(gin_comm_t *comm, gin_team_t team)
-{
-    struct gi_teams *t = comm->teams;
-    int st = GIN_OK;
-    if (team.size <= 0)
-        return st;
-    pthread_mutex_lock(&t->lock);
-    if (team.stride == 0) {
-        struct list *l = &t->lists[team.first & (LISTS - 1)];
-        if (l->fixed) {
-            st = GIN_EINVAL;
-        } else if (atomic_load(&l->name) != team.first) {
-            st = GIN_ESTATE; /* another thread was faster */
-        } else {
-            atomic_store(&l->name, 0);
-            free(l->ranks);
-            l->ranks = l->order = NULL;
-            l->next = t->free;
-            t->free = team.first & (LISTS - 1);
-            t->live--;
-        }
-    } else {
-        int i = predefined(comm, team);
-        if (i >= 0 && t->twins[i] == 0)
-            st = GIN_EINVAL;
-        else if (i >= 0)
-            t->twins[i]--;
-    }
-    pthread_mutex_unlock(&t->lock);
-    return st;
-}
-
 int gin_team_free(gin_comm_t *comm, gin_team_t team)
 {
     static const char call[] = "gin_team_free";
     struct view v;
     int st = gi_comm_enter(comm, call);
-    if (st == GIN_OK)
-        st = look_up(comm, call, team, &v);
+    if (st != GIN_OK || team.size == 0)
+        return st; /* the invalid team is what ranks outside got */
+    st = look_up(comm, call, team, &v);
     if (st != GIN_OK)
         return st;
-    st = release(comm, team);
-    if (st == GIN_EINVAL)
-        gi_fail(st, "%s: this is a predefined team; it lives as long as the communicator", call);
-    else if (st != GIN_OK)
-        gi_fail(st, "%s: the team was freed by another thread meanwhile", call);
-    return st;
+    st = release(comm->teams, team);
+    return st == GIN_OK ? st : gi_fail(st, "%s: the team was freed by another thread", call);
 }
 
 /* ---- predefined teams and conversions ---- */

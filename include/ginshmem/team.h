@@ -51,7 +51,8 @@ GIN_API int gin_team_create(gin_comm_t *comm, const int *world_ranks, int count,
 GIN_API int gin_team_inner_factor(gin_comm_t *comm, gin_team_t parent, int inner, gin_team_t *team);
 /* The parent ranks with my place in their group of `inner`. */
 GIN_API int gin_team_outer_factor(gin_comm_t *comm, gin_team_t parent, int inner, gin_team_t *team);
-/* Release a team; predefined ones are refused (GIN_EINVAL), a stale one is GIN_ESTATE. Local. */
+/* Release a team. Predefined ones stay, the invalid one is GIN_OK, a stale one GIN_ESTATE. Local.
+ */
 GIN_API int gin_team_free(gin_comm_t *comm, gin_team_t team);
 
 /* World rank of a team's rank, or -1 (GIN_ERANGE, GIN_EINVAL in gin_last_status()). */
