@@ -111,5 +111,8 @@ int gi_agree(const struct gi_agree_record *mine, int size, gi_agree_exchange_fn 
     if (size == 1)
         return mine->status;
     st = exchange(arg, mine, &all);
-    return st == GIN_OK ? gi_agree_judge(mine, size, all) : st;
+    if (st == GIN_OK)
+        return gi_agree_judge(mine, size, all);
+    gi_fail_context("%s", call_of(mine));
+    return st;
 }

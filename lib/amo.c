@@ -76,13 +76,8 @@ static int find_word(const gin_t *g, gin_team_t team, int peer, gin_at_t at, enu
     int world = gi_team_world(comm, team, peer);
     if (world < 0)
         return gi_fail_context("%s", names[op]);
-    if (at.win.w == GIN_I_WINDOW_LOCAL)
-        return gi_fail(GIN_EINVAL,
-                       "%s: gin_at_local() names no word of a window; use gin_at_ptr() for "
-                       "heap and window memory",
-                       names[op]);
-    int st =
-        gi_op_window(comm, names[op], at, bytes, op != GIN_I_AMO_FETCH && world != comm->rank, &w);
+    int st = gi_op_window(comm, names[op], "the word", at, bytes,
+                          op != GIN_I_AMO_FETCH && world != comm->rank, &w);
     if (st != GIN_OK)
         return st;
     st = gi_op_live(g, names[op], w, at.off, bytes);

@@ -29,10 +29,21 @@ static inline uint64_t *word(char *slot, uint64_t off)
 
 /* ---- who takes part ---- */
 
+/* Which one, as people say it. */
+static const char *barrier_name(const struct gi_barrier_pool *p, gin_barrier_t which, char text[48])
+{
+    if (which.kind == GIN_BARRIER_TEAM)
+        snprintf(text, 48, "barrier team_barriers[%" PRIu32 "]", which.place);
+    else
+        snprintf(text, 48, "the %s barrier", p->name);
+    return text;
+}
+
 static int refuse_pool(const gin_t *g, const struct gi_barrier_pool *p, gin_barrier_t which,
                        uint32_t index, const char *call)
 {
     const gin_comm_t *comm = gi_comm_of(g);
+    char name[48];
     if (p == NULL && which.kind > GIN_BARRIER_TEAM)
         return gi_fail(GIN_EINVAL, "%s: barrier of kind %" PRIu32, call, which.kind);
     if (p == NULL)
@@ -40,12 +51,12 @@ static int refuse_pool(const gin_t *g, const struct gi_barrier_pool *p, gin_barr
                        call, which.place, gi_devcomm_of(g)->barriers->n_teams);
     if (index >= p->count)
         return gi_fail(GIN_ERANGE,
-                       "%s: %s barrier %" PRIu32
-                       " is out of range, the device communicator has %" PRIu32,
-                       call, p->name, index, p->count);
+                       "%s: index %" PRIu32 " of %s is out of range, there are %" PRIu32
+                       "; ask gin_devcomm_create() for more",
+                       call, index, barrier_name(p, which, name), p->count);
     if (p->n == 0)
-        return gi_fail(GIN_ESTATE, "%s: rank %d is no member of team barrier %" PRIu32, call,
-                       comm->rank, which.place);
+        return gi_fail(GIN_ESTATE, "%s: rank %d is no member of the team of %s", call, comm->rank,
+                       barrier_name(p, which, name));
     return gi_fail(GIN_ENOTSUP,
                    "%s: %s barrier: rank %d (host %s) is not load/store accessible from rank %d "
                    "(host %s), and the network transport is not built yet",

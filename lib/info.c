@@ -142,7 +142,8 @@ int gin_query(gin_comm_t *comm, gin_caps_t *caps)
     if (st != GIN_OK)
         return st;
     if (caps == NULL || caps->size < offsetof(gin_caps_t, lsa_rank))
-        return gi_fail(GIN_EINVAL, "%s: caps is NULL, or caps->size is not its size", call);
+        return gi_fail(GIN_EINVAL, "%s: %s", call,
+                       caps == NULL ? "caps is NULL" : "set caps->size to sizeof(*caps) first");
     memset(&c, 0, sizeof(c));
     c.size = caps->size < sizeof(c) ? caps->size : sizeof(c);
     c.version = GIN_VERSION;

@@ -398,8 +398,10 @@ void *gin_ptr(gin_comm_t *comm, const void *mine, int rank)
         gi_fail(GIN_ERANGE, "gin_ptr: rank %d of %d", rank, comm->size);
         return NULL;
     }
-    if (gin_window_of(comm, mine, &win, &off) != GIN_OK)
+    if (gin_window_of(comm, mine, &win, &off) != GIN_OK) {
+        gi_fail_context("gin_ptr");
         return NULL;
+    }
     switch (gi_window_reach(comm, gi_window_find(comm, win), rank, off, &addr, &pid)) {
     case GIN_PATH_SELF:
     case GIN_PATH_LSA: return addr;

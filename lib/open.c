@@ -33,8 +33,10 @@ int gin_i_open(const gin_devcomm_t *dev, uint32_t index, gin_t *g)
         return gi_fail(GIN_ESTATE, "gin_open: the device communicator has been destroyed, or "
                                    "belongs to the parent of this fork()ed process");
     if (index != GIN_ALL_CONTEXTS && index >= dc->n_contexts)
-        return gi_fail(GIN_ERANGE, "gin_open: context %" PRIu32 " of %" PRIu32, index,
-                       dc->n_contexts);
+        return gi_fail(GIN_ERANGE,
+                       "gin_open: context %" PRIu32 " is out of range, there are %" PRIu32
+                       "; ask gin_devcomm_create() for more",
+                       index, dc->n_contexts);
     g->dc = dc;
     g->ctx = index == GIN_ALL_CONTEXTS ? &dc->all : &dc->ctx[index];
     /* data goes through the library on all contexts (refused) and in checked mode (checked) */
@@ -91,8 +93,12 @@ int gin_i_bad_id(const gin_t *g, const char *what, uint64_t id, uint64_t limit)
     if (limit == 0)
         return gi_fail(GIN_ERANGE, "%s %" PRIu64 ": the device communicator was made without any",
                        what, id);
-    return gi_fail(GIN_ERANGE, "%s %" PRIu64 " is out of range, there are %" PRIu64, what, id,
-                   limit);
+    if (limit == UINT64_MAX)
+        return gi_fail(GIN_ERANGE, "%s %" PRIu64, what, id);
+    return gi_fail(GIN_ERANGE,
+                   "%s %" PRIu64 " is out of range, there are %" PRIu64
+                   "; ask gin_devcomm_create() for more",
+                   what, id, limit);
 }
 
 /* ---- places ---- */
@@ -102,8 +108,12 @@ static const struct gin_i_window *window_of(const gin_t *g, gin_at_t at, uint64_
 {
     const struct gin_i_window *w = gi_window_find(gi_comm_of(g), at.win);
     if (w == NULL) {
-        gi_fail(GIN_ESTATE, "window %#" PRIx64 " is none of this communicator (deregistered?)",
-                at.win.w);
+        if (at.win.w == 0)
+            gi_fail(GIN_ESTATE, "no window: gin_at_ptr() of an address outside the heap and all "
+                                "windows, or gin_scratch() without scratch");
+        else
+            gi_fail(GIN_ESTATE, "window %#" PRIx64 " is none of this communicator (deregistered?)",
+                    at.win.w);
         return NULL;
     }
     uint64_t size = gi_window_size(gi_comm_of(g), w);

@@ -32,6 +32,12 @@ static int op_peer(struct op *o, gin_team_t team, int peer)
     return o->world >= 0 ? GIN_OK : gi_fail_context("%s", o->call);
 }
 
+static int bad_id(const struct op *o, const char *what, uint32_t id, uint32_t limit)
+{
+    gin_i_bad_id(o->g, what, id, limit);
+    return gi_fail_context("%s", o->call);
+}
+
 static int op_opt(struct op *o, const gin_op_opt_t *opt)
 {
     if (opt == NULL)
@@ -43,33 +49,51 @@ static int op_opt(struct op *o, const gin_op_opt_t *opt)
     if (opt->local.kind == 0)
         return GIN_OK;
     if (opt->local.id >= o->g->ctx->n_counters)
-        return gin_i_bad_id(o->g, "counter", opt->local.id, o->g->ctx->n_counters);
+        return bad_id(o, "counter", opt->local.id, o->g->ctx->n_counters);
     o->counter = &o->g->ctx->counters[opt->local.id].cell;
     return GIN_OK;
 }
 
-int gi_op_window(gin_comm_t *comm, const char *call, gin_at_t at, uint64_t bytes, int update,
-                 const struct gin_i_window **win)
+/* A place whose window is none: which mistake it was. */
+static int refuse_window(const char *call, const char *place, gin_at_t at)
+{
+    if (at.win.w == GIN_I_WINDOW_LOCAL)
+        return gi_fail(
+            GIN_EINVAL,
+            "%s: %s is gin_at_local(), which is this rank's own memory and no place at a "
+            "peer; name heap or window memory by gin_at_ptr() or gin_at()",
+            call, place);
+    if (at.win.w == 0)
+        return gi_fail(GIN_ESTATE,
+                       "%s: %s lies in no window: gin_at_ptr() of an address outside the heap and "
+                       "all windows (gin_malloc() or gin_window_register() it), or gin_scratch() "
+                       "without scratch",
+                       call, place);
+    return gi_fail(GIN_ESTATE,
+                   "%s: %s: window %#" PRIx64 " is none of this communicator (deregistered?)", call,
+                   place, at.win.w);
+}
+
+int gi_op_window(gin_comm_t *comm, const char *call, const char *place, gin_at_t at, uint64_t bytes,
+                 int update, const struct gin_i_window **win)
 {
     const struct gin_i_window *w = gi_window_find(comm, at.win);
     if (w == NULL)
-        return gi_fail(GIN_ESTATE,
-                       "%s: window %#" PRIx64 " is none of this communicator (deregistered, or an "
-                       "address outside every window?)",
-                       call, at.win.w);
+        return refuse_window(call, place, at);
     if (w->kind == GIN_KIND_CUDA)
         return gi_fail(GIN_ENOTSUP,
-                       "%s: window %#" PRIx64 " is GPU memory, which host threads do not reach; "
-                       "kernels do",
-                       call, at.win.w);
+                       "%s: %s: window %#" PRIx64 " is GPU memory, which host threads do not "
+                       "reach; kernels do",
+                       call, place, at.win.w);
     if (!gin_i_inside(w, at, bytes))
         return gi_fail(GIN_ERANGE,
-                       "%s: [%" PRIu64 ", +%" PRIu64 ") is outside window %#" PRIx64 " of %" PRIu64
-                       " bytes",
-                       call, at.off, bytes, at.win.w, GIN_LOAD_RELAXED(&w->size));
+                       "%s: %s: %" PRIu64 " bytes at offset %" PRIu64
+                       " are outside window %#" PRIx64 " of %" PRIu64 " bytes",
+                       call, place, bytes, at.off, at.win.w, GIN_LOAD_RELAXED(&w->size));
     if (update && (w->flags & GIN_WIN_READ_ONLY))
-        return gi_fail(GIN_ENOTSUP, "%s: window %#" PRIx64 " is read-only for peers", call,
-                       at.win.w);
+        return gi_fail(GIN_ENOTSUP,
+                       "%s: %s: window %#" PRIx64 " is read-only for peers (GIN_WIN_READ_ONLY)",
+                       call, place, at.win.w);
     *win = w;
     return GIN_OK;
 }
@@ -90,7 +114,8 @@ int gi_op_live(const gin_t *g, const char *call, const struct gin_i_window *w, u
 static int op_remote(struct op *o, gin_at_t at, int update)
 {
     const struct gin_i_window *w;
-    int st = gi_op_window(o->comm, o->call, at, o->bytes, update && o->world != o->comm->rank, &w);
+    int st = gi_op_window(o->comm, o->call, update ? "dst" : "src", at, o->bytes,
+                          update && o->world != o->comm->rank, &w);
     if (st == GIN_OK)
         st = gi_op_live(o->g, o->call, w, at.off, o->bytes);
     if (st != GIN_OK)
@@ -107,17 +132,17 @@ static int op_remote(struct op *o, gin_at_t at, int update)
     return GIN_OK;
 }
 
-static int op_local(struct op *o, gin_at_t at)
+static int op_local(struct op *o, const char *place, gin_at_t at)
 {
     if (at.win.w == GIN_I_WINDOW_LOCAL) {
         if (at.off == 0 && o->bytes != 0)
-            return gi_fail(GIN_EINVAL, "%s: gin_at_local(NULL) with %" PRIu64 " bytes", o->call,
-                           o->bytes);
+            return gi_fail(GIN_EINVAL, "%s: %s is gin_at_local(NULL) with %" PRIu64 " bytes",
+                           o->call, place, o->bytes);
         o->local = (void *)(uintptr_t)at.off;
         return GIN_OK;
     }
     const struct gin_i_window *w;
-    int st = gi_op_window(o->comm, o->call, at, o->bytes, 0, &w);
+    int st = gi_op_window(o->comm, o->call, place, at, o->bytes, 0, &w);
     if (st == GIN_OK)
         st = gi_op_live(o->g, o->call, w, at.off, o->bytes);
     if (st == GIN_OK)
@@ -130,7 +155,7 @@ static int op_local(struct op *o, gin_at_t at)
 static int action_slot(struct op *o, const gin_action_t *a)
 {
     if (a->id >= o->g->ctx->n_signals)
-        return gin_i_bad_id(o->g, "signal", a->id, o->g->ctx->n_signals);
+        return bad_id(o, "signal", a->id, o->g->ctx->n_signals);
     int lsa = o->g->lsa_of[o->world];
     if (lsa < 0)
         return gi_fail(GIN_ENOTSUP,
@@ -149,7 +174,8 @@ static int action_word(struct op *o, const gin_action_t *a)
     if (!(o->g->dc->flags & GIN_I_DC_VA))
         return gi_fail(GIN_ENOTSUP, "%s: signals on window words were not asked for (reqs.va = 0)",
                        o->call);
-    int st = gi_op_window(o->comm, o->call, a->at, 8, o->world != o->comm->rank, &w);
+    int st = gi_op_window(o->comm, o->call, "the signal's word", a->at, 8,
+                          o->world != o->comm->rank, &w);
     if (st != GIN_OK)
         return st;
     if (((w->local + a->at.off) & 7) != 0)
@@ -228,7 +254,7 @@ int gin_i_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
     if (st == GIN_OK)
         st = op_action(&o, remote);
     if (st == GIN_OK)
-        st = op_local(&o, src);
+        st = op_local(&o, "src", src);
     if (st == GIN_OK)
         st = op_remote(&o, dst, 1);
     if (st == GIN_OK)
@@ -248,7 +274,7 @@ int gin_i_get(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
     if (st == GIN_OK)
         st = op_opt(&o, opt);
     if (st == GIN_OK)
-        st = op_local(&o, dst);
+        st = op_local(&o, "dst", dst);
     if (st == GIN_OK)
         st = op_remote(&o, src, 0);
     if (st == GIN_OK)

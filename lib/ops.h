@@ -7,10 +7,10 @@
 
 /*
  * The live window of a place whose `bytes` bytes lie inside it; update: peers shall be allowed to
- * change it. GIN_ESTATE, GIN_ERANGE or GIN_ENOTSUP with a text that begins with `call`.
+ * change it. A negative status with a text that begins with `call` and `place`, such as "dst".
  */
-int gi_op_window(gin_comm_t *comm, const char *call, gin_at_t at, uint64_t bytes, int update,
-                 const struct gin_i_window **win);
+int gi_op_window(gin_comm_t *comm, const char *call, const char *place, gin_at_t at, uint64_t bytes,
+                 int update, const struct gin_i_window **win);
 
 /* With GINSHMEM_CHECK=1 a place in the heap must lie in one live block, else GIN_ERANGE. */
 int gi_op_live(const gin_t *g, const char *call, const struct gin_i_window *w, uint64_t off,

@@ -290,8 +290,10 @@ static int agree(gin_comm_t *comm, struct draft *d, int st)
         .status = st,
     };
     int exchanged = gi_exchange(comm, &mine, &all);
-    if (exchanged != GIN_OK)
+    if (exchanged != GIN_OK) {
+        gi_fail_context("%s", d->call);
         return exchanged;
+    }
     bool failed = false;
     for (int r = 0; r < comm->size; r++)
         failed |= all[r].status != GIN_OK;

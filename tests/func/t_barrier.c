@@ -95,7 +95,7 @@ static void teams(struct mp *mp)
     count_rounds(mp, b[2].handle, 2, odd, rounds);
     if (mp->rank % 3 == 1)
         EXPECT_FAILS(full(&mp->g, b[2].handle, 0), GIN_ESTATE, "no member");
-    EXPECT_FAILS(full(&mp->g, b[0].handle, 2), GIN_ERANGE, "has 2");
+    EXPECT_FAILS(full(&mp->g, b[0].handle, 2), GIN_ERANGE, "index 2 of barrier team_barriers[0]");
     gin_barrier_t none = {GIN_BARRIER_TEAM, 3};
     EXPECT_FAILS(full(&mp->g, none, 0), GIN_EINVAL, "place 3");
 }

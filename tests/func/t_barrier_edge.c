@@ -27,8 +27,8 @@ MP_TEST_OPT(what_has_no_meaning_is_refused, .ranks = "1 2")
         return;
     gin_barrier_t world = gin_barrier_world();
     EXPECT_FAILS(full(&mp->g, strange, 0), GIN_EINVAL, "kind 5");
-    EXPECT_FAILS(full(&mp->g, world, 1), GIN_ERANGE, "world barrier 1");
-    EXPECT_FAILS(full(&mp->g, gin_barrier_rail(), 0), GIN_ERANGE, "has 0");
+    EXPECT_FAILS(full(&mp->g, world, 1), GIN_ERANGE, "index 1 of the world barrier");
+    EXPECT_FAILS(full(&mp->g, gin_barrier_rail(), 0), GIN_ERANGE, "there are 0");
     EXPECT_FAILS(gin_barrier(&mp->g, gin_warp(), world, 0, GIN_ORDER_ACQ_REL, 0), GIN_EINVAL,
                  "gin_thread");
     EXPECT_FAILS(gin_barrier(&mp->g, me(), world, 0, (gin_order_t)4, 0), GIN_EINVAL, "order 4");

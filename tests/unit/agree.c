@@ -113,7 +113,7 @@ TEST(exchange)
     fill();
     EXPECT_EQ_INT(gi_agree(&one, 1, none, NULL), GIN_ESTATE); /* alone: nobody to ask */
     EXPECT_EQ_INT(gi_agree(&all[1], RANKS, none, NULL), GIN_EPEER);
-    EXPECT_HAS(gin_last_error(), "rank 3 died");
+    EXPECT_HAS(gin_last_error(), "gin_malloc: rank 3 died");
     EXPECT_EQ_INT(gi_agree(&all[1], RANKS, none, all), GIN_OK);
 }
 

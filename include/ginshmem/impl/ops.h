@@ -106,7 +106,7 @@ GIN_OP int gin_put_value_x(const gin_t *g, gin_group_t grp, gin_team_t team, int
                            const gin_op_opt_t *opt)
 {
     if (GIN_UNLIKELY(bytes - 1 > 7))
-        return gin_i_bad_id(g, "size of a put_value", bytes, 8);
+        return gin_i_bad_id(g, "gin_put_value: bytes must be 1 to 8, not", bytes, ~(uint64_t)0);
     return gin_put_x(g, grp, team, peer, dst, gin_at_local(gin_i_value_bytes(&value, bytes)), bytes,
                      remote, opt);
 }

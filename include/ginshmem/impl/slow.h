@@ -69,7 +69,8 @@ GIN_API int gin_i_meet_shadow(const gin_t *g, gin_group_t grp, uint32_t id,
                               const gin_wait_opt_t *opt);
 GIN_API int gin_i_follow_shadow(const gin_t *g, gin_group_t grp, uint32_t id, uint64_t least,
                                 uint64_t *before, uint64_t *delta, const gin_wait_opt_t *opt);
-/* Bad slot or counter id: GIN_ERANGE or GIN_ESTATE with a text. */
+/* Bad slot or counter id: GIN_ERANGE or GIN_ESTATE with a text. limit UINT64_MAX: `what` says it.
+ */
 GIN_API int gin_i_bad_id(const gin_t *g, const char *what, uint64_t id, uint64_t limit);
 /* My 8-byte word at a place, or NULL with the error recorded. */
 GIN_API uint64_t *gin_i_word(const gin_t *g, gin_at_t at);
