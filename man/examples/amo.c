@@ -2,9 +2,9 @@
 /* A shared counter deals out work. */
 #include "frame.h"
 
+/* begin queue */
 enum { ITEMS = 1000 };
 
-/* begin queue */
 /* Do items 0 .. ITEMS-1, each on one rank; `next` is a zeroed
  * symmetric word. */
 static int run(const gin_t *g, uint64_t *next,

@@ -2,9 +2,9 @@
 /* Phases with one barrier each. */
 #include "frame.h"
 
+/* begin phases */
 enum { PHASES = 8 };
 
-/* begin phases */
 /* Phase i: everybody puts its number at everybody, then reads what it
  * got. Two boards in turn: a rank may be one phase ahead of a reader,
  * never two. */

@@ -3,9 +3,9 @@
  * have left. */
 #include "frame.h"
 
+/* begin double */
 enum { BLOCK = 256, BLOCKS = 9, ARRIVED = 5 };
 
-/* begin double */
 static int stream(const gin_t *g, int peer, char *dst,
                   char (*buffer)[BLOCK],
                   void (*fill)(char *block, int i))

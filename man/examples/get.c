@@ -2,9 +2,9 @@
 /* Gets in flight together, waited for by a counter. */
 #include "frame.h"
 
-enum { GOT = 3 };
-
 /* begin gather */
+enum { GOT = 3 }; /* a counter */
+
 /* One long of every rank into out[]; `mine` is a symmetric heap
  * block. */
 static int gather(const gin_t *g, const long *mine, long *out)

@@ -2,12 +2,13 @@
 /* A put with a weak signal, round a ring. */
 #include "frame.h"
 
-enum { N = 1000, DONE = 0 };
-
 /* begin ring */
+enum { N = 1000, DONE = 0 /* a slot signal */ };
+
 /* Send a block to the right, get one from the left. `in` is a
  * symmetric heap block; the signal covers the bytes of its own put.
- */
+ * Use `in`, then let a barrier pass, before the next block overwrites
+ * it. */
 static int shift(const gin_t *g, double *in, const double *out)
 {
     gin_team_t world = gin_world(g);

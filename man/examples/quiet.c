@@ -2,9 +2,9 @@
 /* Data to one rank, the word that it is there to another. */
 #include "frame.h"
 
-enum { TELL = 6 };
-
 /* begin third */
+enum { TELL = 6 }; /* a slot signal */
+
 /* Store *value at `holder` and tell `reader` once it can be fetched
  * from there. A strong signal would not do: it covers operations to
  * `reader` only. */

@@ -2,9 +2,11 @@
 /* A signal that is never reset. */
 #include "frame.h"
 
-enum { STEP = 4, STEPS = 10 };
+enum { STEPS = 10 };
 
 /* begin steps */
+enum { STEP = 4 }; /* a slot signal */
+
 /* One step of many: signal both neighbours, wait for both. The shadow
  * counts what is expected, so the signal runs on and no reset can
  * race with the next step. */

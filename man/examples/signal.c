@@ -2,9 +2,9 @@
 /* Many puts, one strong signal. */
 #include "frame.h"
 
+/* begin column */
 enum { ROWS = 16, WIDTH = 8, PITCH = 32, HALO = 1 };
 
-/* begin column */
 /* A column of a matrix, row by row, then one signal that covers all
  * rows.
  */

@@ -6,15 +6,17 @@
 struct mailbox {
     char text[56];
     uint64_t
-        full; /* 8-byte aligned: peers set it, the owner clears it */
+        full; /* aligned to 8; peers set it, the owner resets it */
 };
 
-/* The signal is strong, so the text is there when the flag is seen.
- */
+/* Post one text (the box must be empty); gin_set_at() is strong, so
+ * it is there when the flag is seen. */
 static int post(const gin_t *g, struct mailbox *box, int peer,
                 const char *text)
 {
     gin_team_t world = gin_world(g);
+    if (strlen(text) >= sizeof(box->text))
+        return GIN_ERANGE;
     int st = gin_put(g, gin_thread(), world, peer,
                      gin_at_ptr(g, box->text), gin_at_local(text),
                      strlen(text) + 1, gin_no_action());

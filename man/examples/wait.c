@@ -2,9 +2,9 @@
 /* Waiting with a time limit; taking tokens. */
 #include "frame.h"
 
-enum { TOKEN = 2 };
-
 /* begin consume */
+enum { TOKEN = 2 }; /* a slot signal */
+
 /* Take one token, waiting at most `ms` milliseconds. Tokens that come
  * meanwhile stay. */
 static int take(const gin_t *g, uint64_t ms)

@@ -2,9 +2,9 @@
 /* Several signals at once: serve whichever peer is ready. */
 #include "frame.h"
 
+/* begin serve */
 enum { FIRST = 8, MAX = 32 };
 
-/* begin serve */
 /* Call serve(r) once for every rank, in the order in which their
  * signals come. */
 static int serve_all(const gin_t *g, int n, void (*serve)(int rank))

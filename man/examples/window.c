@@ -3,51 +3,48 @@
 #include "frame.h"
 
 /* begin exchange */
-/* My slot of every rank's board, by put or, where there is no path,
- * not at all. */
-static int post(gin_comm_t *comm, const gin_t *g, gin_window_t board,
-                int value)
+/* `board` is memory of the program, one int per rank: everybody
+ * writes its number into its own place of every board. Collective. */
+static int exchange(gin_comm_t *comm, const gin_t *g, int *board)
 {
     gin_team_t world = gin_world(g);
-    int st = GIN_OK;
+    gin_window_t win;
+    int mine = 100 + world.rank;
+    int st = gin_window_register(
+        comm, board, (size_t)world.size * sizeof(*board),
+        GIN_WIN_DEFAULT, &win); /* the addresses may differ by rank */
 
+    if (st != GIN_OK)
+        return st;
     for (int r = 0; st == GIN_OK && r < world.size; r++) {
-        if (gin_window_path(comm, board, r) == GIN_PATH_NONE) {
+        if (gin_window_path(comm, win, r) == GIN_PATH_NONE) {
             fprintf(stderr, "rank %d: %s\n", r, gin_last_error());
             continue;
         }
-        st = gin_put(
-            g, gin_thread(), world, r,
-            gin_at(board, (uint64_t)world.rank * sizeof(value)),
-            gin_at_local(&value), sizeof(value), gin_no_action());
+        st = gin_put(g, gin_thread(), world, r,
+                     gin_at(win, (uint64_t)world.rank * sizeof(mine)),
+                     gin_at_local(&mine), sizeof(mine),
+                     gin_no_action());
     }
-    return st == GIN_OK ? gin_quiet(g, gin_thread()) : st;
+    if (st == GIN_OK)
+        st = gin_comm_barrier(comm); /* all puts are visible now */
+    int undone = gin_window_deregister(comm, win);
+    return st != GIN_OK ? st : undone;
 }
 /* end exchange */
 
 int example(gin_comm_t *comm, const gin_t *g)
 {
     int n = gin_size(comm);
-    size_t bytes = (size_t)n * sizeof(int);
     int *board = calloc((size_t)n, sizeof(*board));
-    gin_window_t win;
     if (board == NULL)
         return GIN_ENOMEM;
-    int st = gin_window_register(comm, board, bytes, GIN_WIN_DEFAULT,
-                                 &win);
-    if (st != GIN_OK)
-        goto free_board;
-    st = post(comm, g, win, 100 + gin_rank(comm));
-    if (st == GIN_OK)
-        st = gin_comm_barrier(comm);
+    int st = exchange(comm, g, board);
     for (int r = 0; st == GIN_OK && r < n; r++)
-        if (gin_window_path(comm, win, r) != GIN_PATH_NONE &&
-            board[r] != 100 + r)
+        if (board[r] != 100 + r && board[r] != 0) /* 0: no path */
             st = GIN_ERANGE;
-    int undone = gin_window_deregister(comm, win);
-    if (st == GIN_OK)
-        st = undone;
-free_board:
+    if (st == GIN_OK && board[gin_rank(comm)] == 0)
+        st = GIN_ERANGE;
     free(board);
     return st;
 }
