@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -91,7 +92,8 @@ ssize_t gi_os_vm_write(pid_t pid, const struct iovec *local, const struct iovec 
 
 /*
  * Processes that share boot id and the three namespaces can pass descriptors, open pidfds of each
- * other and reach each other's memory; anything less is another host.
+ * other and reach each other's memory; anything less is another host. In hexadecimal it fits into
+ * the 63 letters that cards and gin_caps_t show.
  */
 int gi_os_host_id(char *buf, size_t n)
 {
@@ -110,10 +112,8 @@ int gi_os_host_id(char *buf, size_t n)
             return -errno;
         link[r] = 0;
         const char *inode = strchr(link, '[');
-        char number[32] = "?";
-        if (inode != NULL)
-            sscanf(inode, "[%31[0-9]", number);
-        len += snprintf(text + len, sizeof(text) - (size_t)len, "/%s", number);
+        unsigned long number = inode != NULL ? strtoul(inode + 1, NULL, 10) : 0;
+        len += snprintf(text + len, sizeof(text) - (size_t)len, "/%lx", number);
     }
     if ((size_t)len >= n)
         return -ENAMETOOLONG;
