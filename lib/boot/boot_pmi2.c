@@ -38,6 +38,14 @@ static int failed(const char *call, int rc)
     return gi_fail(GIN_ESYS, "%s of the launcher's libpmi2 returned %d", call, rc);
 }
 
+static int nobody(const char *call, int rc)
+{
+    return gi_fail(GIN_ESYS,
+                   "%s of the launcher's libpmi2 returned %d: no launcher's PMI-2 server answers; "
+                   "start the program under srun --mpi=pmi2, or leave GINSHMEM_BOOT alone",
+                   call, rc);
+}
+
 static int pmi2_put(struct gi_kvs *k, const char *key, const char *value, size_t n,
                     uint64_t deadline)
 {
@@ -157,12 +165,12 @@ static int pmi2_connect(struct gi_kvs *k, uint64_t deadline)
         return st;
     rc = p->Init(&spawned, &k->size, &k->rank, &appnum);
     if (rc != PMI2_OK)
-        return failed("PMI2_Init", rc);
+        return nobody("PMI2_Init", rc);
     if (k->size < 1 || k->rank < 0 || k->rank >= k->size)
         return gi_fail(GIN_ESYS, "PMI2_Init says rank %d of %d", k->rank, k->size);
     rc = p->Job_GetId(p->job, sizeof(p->job));
     if (rc != PMI2_OK)
-        return failed("PMI2_Job_GetId", rc);
+        return nobody("PMI2_Job_GetId", rc);
     if (atexit(say_goodbye) != 0)
         return gi_fail(GIN_ENOMEM, "no room for an exit handler");
     k->ops = &pmi2_ops;

@@ -242,7 +242,10 @@ static int pmix_connect(struct gi_kvs *k, uint64_t deadline)
         return st;
     rc = p->Init(&p->me, NULL, 0);
     if (rc != PMIX_SUCCESS)
-        return failed("PMIx_Init", rc);
+        return gi_fail(GIN_ESYS,
+                       "PMIx_Init: %s (%d): no launcher's PMIx server answers; start the program "
+                       "under mpirun or srun, or leave GINSHMEM_BOOT alone",
+                       p->Error_string(rc), rc);
     if (p->me.rank > INT_MAX || !number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &k->size) ||
         (int)p->me.rank >= k->size) {
         p->Finalize(NULL, 0);
