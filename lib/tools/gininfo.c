@@ -42,12 +42,12 @@ static int options(int argc, char **argv, int *status)
                    GIN_VERSION_PATCH);
             return -1;
         default:
-            fputs(usage, stderr);
+            fputs("gininfo: see gininfo --help\n", stderr);
             *status = 2;
             return -1;
         }
     if (optind < argc) {
-        fprintf(stderr, "gininfo: what is \"%s\"?\n%s", argv[optind], usage);
+        fprintf(stderr, "gininfo: what is \"%s\"? see gininfo --help\n", argv[optind]);
         *status = 2;
         return -1;
     }

@@ -181,11 +181,18 @@ static int parse(int argc, char **argv, struct options *o)
                 return bad("--format", optarg);
             break;
         case LIST: list_ops(); return 0;
-        case VERSION: printf("ginperf (ginshmem) %d\n", gin_version()); return 0;
+        case VERSION:
+            printf("ginperf (ginshmem) %d.%d.%d\n", gin_version() / 10000,
+                   gin_version() / 100 % 100, gin_version() % 100);
+            return 0;
         case 'h':
         case HELP: usage(stdout); return 0;
-        default: usage(stderr); return 2;
+        default: fprintf(stderr, "ginperf: see ginperf --help\n"); return 2;
         }
+    }
+    if (!GI_HAVE_JANSSON && strcmp(o->format, "json") == 0) {
+        fprintf(stderr, "ginperf: this build has no JSON: configure did not find jansson\n");
+        return 2;
     }
     if (optind < argc)
         return bad("argument", argv[optind]);
@@ -300,6 +307,19 @@ static size_t finish(const struct perf *p, struct perf_row *rows, size_t n)
     return kept;
 }
 
+/* A line now and then, for people who wait; rank 0's output may pass through a launcher. */
+static void tell_progress(int done, int rounds)
+{
+    static double told;
+    double now = perf_now_ns();
+    if (told == 0)
+        told = now;
+    if (now - told < 3e9 || done == rounds)
+        return;
+    fprintf(stderr, "ginperf: round %d of %d is done\n", done, rounds);
+    told = now;
+}
+
 static int run(struct perf *p, const struct options *o)
 {
     struct perf_row *rows = calloc(MAX_ROWS, sizeof(*rows));
@@ -318,9 +338,8 @@ static int run(struct perf *p, const struct options *o)
             if (ns > 0)
                 rows[i].v[rows[i].n++] = in_unit(ns, op->unit, rows[i].bytes);
         }
-        if (p->rank == 0 && o->rounds > 1)
-            fprintf(stderr, "\rginperf: round %d of %d%s", r + 1, o->rounds,
-                    r + 1 == o->rounds ? "\n" : "");
+        if (p->rank == 0)
+            tell_progress(r + 1, o->rounds);
     }
     n = finish(p, rows, n);
     if (p->rank == 0)

@@ -46,24 +46,31 @@ static void table(FILE *f, const struct perf_row *rows, size_t n)
 static void csv(FILE *f, const struct perf_row *rows, size_t n, int ranks, int rounds)
 {
     fprintf(f, "operation,bytes,median,low,high,unit,ranks,rounds\n");
-    for (size_t i = 0; i < n; i++)
-        fprintf(f, "%s,%zu,%.3f,%.3f,%.3f,%s,%d,%d\n", rows[i].op->name, rows[i].bytes,
-                rows[i].median, rows[i].low, rows[i].high, unit_name(rows[i].op->unit), ranks,
-                rounds);
+    for (size_t i = 0; i < n; i++) {
+        const struct perf_row *r = &rows[i];
+        char bytes[24] = "";
+        if (r->op->sized)
+            snprintf(bytes, sizeof(bytes), "%zu", r->bytes);
+        fprintf(f, "%s,%s,%.3f,%.3f,%.3f,%s,%d,%d\n", r->op->name, bytes, r->median, r->low,
+                r->high, unit_name(r->op->unit), ranks, rounds);
+    }
 }
 
 static int json(FILE *f, const struct perf_row *rows, size_t n, int ranks, int rounds)
 {
 #if GI_HAVE_JANSSON
     json_t *list = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, json_pack("{s:s, s:I, s:f, s:f, s:f, s:s}", "operation",
-                                              rows[i].op->name, "bytes", (json_int_t)rows[i].bytes,
-                                              "median", rows[i].median, "low", rows[i].low, "high",
-                                              rows[i].high, "unit", unit_name(rows[i].op->unit)));
+    for (size_t i = 0; i < n; i++) {
+        const struct perf_row *r = &rows[i];
+        json_t *bytes = r->op->sized ? json_integer((json_int_t)r->bytes) : json_null();
+        json_array_append_new(list,
+                              json_pack("{s:s, s:o, s:f, s:f, s:f, s:s}", "operation", r->op->name,
+                                        "bytes", bytes, "median", r->median, "low", r->low, "high",
+                                        r->high, "unit", unit_name(r->op->unit)));
+    }
     json_t *top = json_pack("{s:i, s:i, s:i, s:o}", "version", gin_version(), "ranks", ranks,
                             "rounds", rounds, "results", list);
-    int err = top == NULL || json_dumpf(top, f, JSON_INDENT(2)) != 0;
+    int err = top == NULL || json_dumpf(top, f, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) != 0;
     fputc('\n', f);
     json_decref(top);
     return err;

@@ -23,7 +23,7 @@ static const char usage[] =
     "  -H, --hosts H        pretend that they are on H hosts, in equal blocks\n"
     "  -k, --keep-going     a rank that fails does not end the others\n"
     "  -l, --label          put \"[rank] \" in front of every line of output\n"
-    "  -t, --timeout SEC    end the job after SEC seconds, with status 124\n"
+    "  -t, --timeout TIME   end the job after TIME (90, 1.5s, 500ms), with status 124\n"
     "  -x, --set NAME=VALUE set a variable in the ranks' environment\n"
     "  -h, --help           print this\n"
     "  -V, --version        print the version\n"
@@ -61,8 +61,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void misuse(const char *f
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    run_say("%s", text);
-    fputs(usage, stderr);
+    run_say("%s; see ginrun --help", text);
     exit(RUN_USAGE);
 }
 
@@ -83,8 +82,14 @@ static double seconds_of(const char *text)
     char *end;
     double v = strtod(text, &end);
 
-    if (end == text || *end != '\0' || !(v > 0 && v <= 1e9))
-        misuse("--timeout: \"%s\" is not a number of seconds above 0", text);
+    if (end == text)
+        v = 0;
+    else if (strcmp(end, "ms") == 0)
+        v /= 1e3;
+    else if (*end != '\0' && strcmp(end, "s") != 0)
+        v = 0;
+    if (!(v > 0 && v <= 1e9))
+        misuse("--timeout: \"%s\" is not a time above 0, such as 90, 1.5s or 500ms", text);
     return v;
 }
 
@@ -108,6 +113,10 @@ static void parse(int argc, char **argv, struct run_options *o)
                                           {NULL, 0, NULL, 0}};
     int c, n_set = 0;
 
+    if (argc == 1) {
+        fputs(usage, stderr);
+        exit(RUN_USAGE);
+    }
     o->set = calloc((size_t)argc + 1, sizeof(*o->set));
     if (o->set == NULL)
         misuse("no memory");

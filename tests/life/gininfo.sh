@@ -35,7 +35,8 @@ if ! [ -x ./gininfo ]; then
 fi
 has version 0 'gininfo (ginshmem) [0-9]' ./gininfo --version
 has help 0 '--check' ./gininfo --help
-has "bad option" 2 usage ./gininfo --nonsense
+has "bad option" 2 nonsense ./gininfo --nonsense
+has "bad option" 2 'see gininfo --help' ./gininfo --nonsense
 has "bad word" 2 '"word"' ./gininfo word
 has overview 0 '^  tcp .* yes: ' ./gininfo
 has overview 0 '^  cores ' ./gininfo

@@ -70,6 +70,8 @@ expect 2 "missing value" -n
 expect 2 "more hosts than ranks" -n 2 --hosts 3 true
 expect 2 "bad timeout" -n 2 -t 0 true
 expect 2 "bad timeout" -n 2 -t 1x true
+expect 2 "bad timeout" -n 2 -t ms true
+has err "see ginrun --help" "bad timeout"
 expect 2 "bad variable" -n 2 -x NAME true
 expect 0 "help" --help
 has out "usage: ginrun" help
@@ -114,6 +116,8 @@ if [ ! -e "$D/kept.0" ] || [ ! -e "$D/kept.2" ]; then fail "keep going: the othe
 expect 124 "time limit" -t .5 -n 2 sleep 60
 has err "time limit of 0.5 s" "time limit"
 has err "never spoke PMI" "time limit"
+expect 124 "time limit with a unit" -t 200ms -n 2 sleep 60
+expect 0 "time limit with a unit" -t 20s -n 2 true
 
 # ---- signals ----
 # started FILE...: ginrun runs in the background as $pid, its ranks have written these files
