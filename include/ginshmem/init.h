@@ -71,7 +71,7 @@ GIN_API int gin_init(const gin_config_t *config, gin_comm_t **comm);
  */
 GIN_API int gin_finalize(gin_comm_t *comm);
 
-/* Make a unique id; the calling process listens until its rank 0 has joined. */
+/* Make a unique id; the calling process, which must hold rank 0, listens until all have joined. */
 GIN_API int gin_unique_id(gin_unique_id_t *id);
 
 GIN_API int gin_rank(const gin_comm_t *comm); /* my rank, or -1 */

@@ -28,7 +28,7 @@ GI_ENV(hugepages, HUGEPAGES, WORD, "no", 0, 0,
 GI_ENV(init_timeout, INIT_TIMEOUT, TIME, "120s", 1, INT64_MAX,
        "deadline of bring-up; the message names the missing ranks")
 GI_ENV(coll_timeout, COLL_TIMEOUT, TIME, "120s", 1, INT64_MAX,
-       "deadline of collective host calls (malloc, window and team creation)")
+       "deadline of collective host calls: allocation, windows, device communicators, barrier")
 GI_ENV(wait_warn, WAIT_WARN, TIME, "30s", 1, INT64_MAX,
        "a wait for a signal that lasts longer prints a warning")
 GI_ENV(spin, SPIN, COUNT, "0", 0, 1000000000,
