@@ -51,6 +51,7 @@ int gin_i_open(const gin_devcomm_t *dev, uint32_t index, gin_t *g)
     g->lsa_first = dc->reach.lsa_first;
     g->lsa_count = dc->reach.lsa_count;
     g->signals_off = g->ctx->signals_off;
+    g->bases = g->ctx->bases;
     g->n_signals = g->ctx->n_signals;
     g->flags = dc->flags;
     g->rank = dev->rank;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Compiles one public header under NVRTC, which is opened at run time: nvrtc INCLUDE-DIR HEADER.
- * The only headers on its path are ours. 0, 77 where there is no NVRTC, else 1 with its log.
+ * Compiles one public header, or a file of kernels, under NVRTC, which is opened at run time:
+ * nvrtc INCLUDE-DIR HEADER|FILE.cu. The only headers on its path are ours. 0, 77 where there is no
+ * NVRTC, else 1 with its log; a warning is an error.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -27,13 +28,47 @@ static void *open_nvrtc(void)
     return NULL;
 }
 
+/* The text to compile, NULL if the file cannot be read. */
+static char *source_of(const char *what)
+{
+    const size_t max = 1 << 20;
+    char *text = calloc(1, max);
+    const char *dot = strrchr(what, '.');
+    if (text == NULL)
+        return NULL;
+    if (dot == NULL || strcmp(dot, ".cu") != 0) {
+        snprintf(text, max, "#include <%s>\n", what);
+        return text;
+    }
+    FILE *f = fopen(what, "r");
+    size_t n = f != NULL ? fread(text, 1, max - 1, f) : 0;
+    if (f != NULL)
+        fclose(f);
+    if (n != 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* What the compiler said; 1 if it said anything. */
+static int print_log(size_fn *log_size, text_fn *log_text, struct program *program)
+{
+    size_t n = 0;
+    if (log_size(program, &n) != 0 || n <= 1)
+        return 0;
+    char *log = calloc(1, n + 1);
+    if (log != NULL && log_text(program, log) == 0)
+        fputs(log, stderr);
+    free(log);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
-    char include[4096], source[4096];
+    char include[4096];
     struct program *program;
-    size_t n = 0;
     if (argc != 3) {
-        fprintf(stderr, "usage: nvrtc INCLUDE-DIR HEADER\n");
+        fprintf(stderr, "usage: nvrtc INCLUDE-DIR HEADER|FILE.cu\n");
         return 1;
     }
     void *lib = open_nvrtc();
@@ -50,17 +85,14 @@ int main(int argc, char **argv)
         return 1;
     }
     snprintf(include, sizeof(include), "-I%s", argv[1]);
-    snprintf(source, sizeof(source), "#include <%s>\n", argv[2]);
-    const char *options[] = {include, "--std=c++17", "--gpu-architecture=compute_75"};
-    if (create(&program, source, "unit.cu", 0, NULL, NULL) != 0)
+    char *source = source_of(argv[2]);
+    if (source == NULL || create(&program, source, "unit.cu", 0, NULL, NULL) != 0) {
+        fprintf(stderr, "%s: cannot be read\n", argv[2]);
         return 1;
-    if (compile(program, 3, options) == 0)
-        return 0;
-    if (log_size(program, &n) == 0 && n > 1) {
-        char *log = calloc(1, n + 1);
-        if (log != NULL && log_text(program, log) == 0)
-            fputs(log, stderr);
-        free(log);
     }
-    return 1;
+    const char *options[] = {include, "--std=c++17", "--gpu-architecture=compute_75"};
+    int failed = compile(program, 3, options) != 0;
+    failed |= print_log(log_size, log_text, program);
+    free(source);
+    return failed;
 }

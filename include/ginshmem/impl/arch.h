@@ -49,9 +49,9 @@ typedef unsigned long uintptr_t;
 #ifdef __CUDACC__
 #define GIN_VALUE static __host__ __device__ __forceinline__
 #ifdef __CUDACC_RTC__
-#define GIN_OP static inline __device__ /* NVRTC takes no host function */
+#define GIN_OP static __device__ __forceinline__ /* NVRTC takes no host function */
 #else
-#define GIN_OP static inline
+#define GIN_OP static __host__ __device__ __forceinline__
 #endif
 #elif defined(__GNUC__)
 #define GIN_VALUE static inline __attribute__((always_inline, unused))

@@ -137,21 +137,36 @@ GIN_VALUE uint32_t gin_i_desc_window(gin_window_t win)
     return (uint32_t)(win.w & 0xfffff) | (uint32_t)((win.w >> 32) & 0xfff) << 20;
 }
 
-/* phase: 0 or 1, the lap's parity. */
+/* The operation carries a value in the words of the source. */
+GIN_VALUE int gin_i_desc_is_immediate(unsigned op)
+{
+    return op == GIN_I_DESC_PUT_VALUE || op >= GIN_I_DESC_AMO;
+}
+
+/* Word k, without phase. Word by word, so that a kernel need not hold eight at once. */
+GIN_VALUE uint64_t gin_i_desc_word(const struct gin_i_op *o, unsigned k)
+{
+    int imm = gin_i_desc_is_immediate(o->op);
+    switch (k) {
+    case 0:
+        return (uint64_t)o->op | (uint64_t)o->flags << 8 | (uint64_t)(o->peer & 0x7fffffffu) << 16 |
+               (uint64_t)(o->counter & 0xffffu) << 47;
+    case 1:
+        return (uint64_t)o->dst_win | (uint64_t)(o->counter >> 16) << 32 | (o->value >> 63) << 48;
+    case 2: return (o->dst_off & GIN_I_DESC_OFF_MAX) | (uint64_t)(o->sig_win & 0x3fu) << 57;
+    case 3: return (uint64_t)o->src_win | (uint64_t)(o->sig_win >> 6) << 32;
+    case 4: return imm ? o->immediate & GIN_I_DESC_LOW63 : o->src_off & GIN_I_DESC_OFF_MAX;
+    case 5: return (o->size & GIN_I_DESC_OFF_MAX) | (imm ? o->immediate >> 63 << 57 : 0);
+    case 6: return o->sig_off & GIN_I_DESC_OFF_MAX;
+    default: return o->value & GIN_I_DESC_LOW63;
+    }
+}
+
+/* phase: 0 or 1, gin_i_desc_phase(). */
 GIN_VALUE void gin_i_desc_pack(struct gin_i_desc *d, const struct gin_i_op *o, unsigned phase)
 {
-    int imm = o->op == GIN_I_DESC_PUT_VALUE || o->op >= GIN_I_DESC_AMO;
-    uint64_t p = phase ? GIN_I_DESC_PHASE : 0;
-    d->w[0] = p | (uint64_t)o->op | (uint64_t)o->flags << 8 |
-              (uint64_t)(o->peer & 0x7fffffffu) << 16 | (uint64_t)(o->counter & 0xffffu) << 47;
-    d->w[1] =
-        p | (uint64_t)o->dst_win | (uint64_t)(o->counter >> 16) << 32 | (o->value >> 63) << 48;
-    d->w[2] = p | (o->dst_off & GIN_I_DESC_OFF_MAX) | (uint64_t)(o->sig_win & 0x3fu) << 57;
-    d->w[3] = p | (uint64_t)o->src_win | (uint64_t)(o->sig_win >> 6) << 32;
-    d->w[4] = p | (imm ? o->immediate & GIN_I_DESC_LOW63 : o->src_off & GIN_I_DESC_OFF_MAX);
-    d->w[5] = p | (o->size & GIN_I_DESC_OFF_MAX) | (imm ? o->immediate >> 63 << 57 : 0);
-    d->w[6] = p | (o->sig_off & GIN_I_DESC_OFF_MAX);
-    d->w[7] = p | (o->value & GIN_I_DESC_LOW63);
+    for (unsigned k = 0; k < GIN_I_DESC_WORDS; k++)
+        d->w[k] = gin_i_desc_word(o, k) | (uint64_t)phase << 63;
 }
 
 GIN_VALUE void gin_i_desc_unpack(const struct gin_i_desc *d, struct gin_i_op *o)
@@ -168,7 +183,7 @@ GIN_VALUE void gin_i_desc_unpack(const struct gin_i_desc *d, struct gin_i_op *o)
     o->size = d->w[5] & GIN_I_DESC_OFF_MAX;
     o->sig_off = d->w[6] & GIN_I_DESC_OFF_MAX;
     o->value = (d->w[7] & GIN_I_DESC_LOW63) | (d->w[1] >> 48 & 1) << 63;
-    int imm = o->op == GIN_I_DESC_PUT_VALUE || o->op >= GIN_I_DESC_AMO;
+    int imm = gin_i_desc_is_immediate(o->op);
     o->src_off = imm ? 0 : d->w[4] & GIN_I_DESC_OFF_MAX;
     o->immediate = imm ? (d->w[4] & GIN_I_DESC_LOW63) | (d->w[5] >> 57 & 1) << 63 : 0;
 }

@@ -117,7 +117,11 @@ GIN_STATIC_ASSERT(sizeof(struct gin_i_ctx) == 128, "a context is two cache lines
 enum gin_i_dc_flags {
     GIN_I_DC_STRONG = 1, /* strong signals may be used */
     GIN_I_DC_VA = 2,     /* _at signals may be used */
-    GIN_I_DC_CHECK = 4   /* GINSHMEM_CHECK=1: everything goes through the library */
+    GIN_I_DC_CHECK = 4,  /* GINSHMEM_CHECK=1: everything goes through the library */
+    /* of a kernel's binding only */
+    GIN_I_DC_ALL = 8,        /* bound to GIN_ALL_CONTEXTS */
+    GIN_I_DC_DEAD = 16,      /* bound to nothing */
+    GIN_I_DC_APPLY_SHIFT = 8 /* from here on: enum gin_i_window_apply of the heap */
 };
 
 /*
@@ -134,7 +138,7 @@ struct gin_i_heap {
     /* World ranks lsa_first .. + lsa_count - 1 are LSA ranks 0 .. lsa_count - 1 and all can be
      * reached in this heap, so that lsa_of need not be read. lsa_count 0: it must. */
     int32_t lsa_first, lsa_count;
-    int32_t unused;
+    uint32_t apply; /* enum gin_i_window_apply of this heap */
 };
 
 /*
@@ -191,7 +195,8 @@ struct gin_i_dc {
     struct gin_i_ctx all; /* what GIN_ALL_CONTEXTS binds to */
     void *comm;           /* gin_comm_t */
     void *priv;           /* lib/devcomm.c's */
-    struct gin_i_heap reach;
+    uint64_t unused;
+    struct gin_i_heap reach; /* kernels read it 16 bytes at a time */
 
     /* Kernels. All device addresses; this struct then lies in GPU memory, comm and priv are NULL.
      */
@@ -207,6 +212,9 @@ struct gin_i_dc {
     uint64_t engine_thread, engine_warp, engine_block;
     uint64_t serial; /* gin_devcomm_t.serial */
 };
+#ifndef __CUDACC_RTC__
+GIN_STATIC_ASSERT(offsetof(struct gin_i_dc, reach) % 16 == 0, "aligned in an aligned struct");
+#endif
 
 /* A context bound to a thread. Fields are the library's. */
 typedef struct gin {
@@ -219,6 +227,8 @@ typedef struct gin {
     uint64_t heap_handle;
     uint64_t heap_size;
     uint64_t signals_off; /* struct gin_i_ctx */
+    struct gin_i_base *bases;
+    const struct gin_i_cells *host_signals;
     struct gin_i_ring *ring;
     int32_t rank, size; /* in the communicator */
     int32_t lsa_rank, lsa_first, lsa_count;

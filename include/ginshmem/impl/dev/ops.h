@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * put, get and signal in kernels. Everything is resolved first, by all lanes from the same
+ * arguments, so that a refused group leaves at once with one verdict. Then: the group meets, its
+ * lanes copy, it meets, and the leader signals with a release that covers what all of them wrote.
+ * What is not mapped, and what is better left to the copy engine, becomes a descriptor. Not API.
+ */
+#ifndef GINSHMEM_IMPL_DEV_OPS_H
+#define GINSHMEM_IMPL_DEV_OPS_H
+
+#include <ginshmem/impl/dev/copy.h>
+#include <ginshmem/impl/dev/ring.h>
+
+/* ---- options and actions ---- */
+
+GIN_DEV int gin_i_dev_opt(const gin_t *g, const gin_op_opt_t *opt)
+{
+    if (opt == NULL)
+        return GIN_OK;
+    if (GIN_UNLIKELY(opt->flags & GIN_NIC_ONLY))
+        return GIN_ENOTSUP;
+    if (GIN_UNLIKELY(opt->local.kind > 1))
+        return GIN_EINVAL;
+    if (GIN_UNLIKELY(opt->local.kind == 1 && opt->local.id >= gin_i_nc_u32(&g->ctx->n_counters)))
+        return GIN_ERANGE;
+    return GIN_OK;
+}
+
+/* The word that an action raises. Status GIN_I_ENGINE: by descriptor. */
+GIN_DEV struct gin_i_place gin_i_dev_action(const gin_t *g, int lsa, const gin_action_t *a)
+{
+    if (a->kind == GIN_ACTION_NONE)
+        return gin_i_placed(0, GIN_OK, 0);
+    if (GIN_UNLIKELY(a->kind > GIN_ACTION_SET_AT))
+        return gin_i_placed(0, GIN_EINVAL, 0);
+    if (GIN_UNLIKELY(a->strong && !(g->flags & GIN_I_DC_STRONG)))
+        return gin_i_placed(0, GIN_ENOTSUP, 0);
+    if (a->kind == GIN_ACTION_ADD) {
+        if (GIN_UNLIKELY(a->id >= g->n_signals))
+            return gin_i_placed(0, GIN_ERANGE, 0);
+        return GIN_LIKELY(gin_i_in_reach(lsa))
+                   ? gin_i_placed((uint64_t)gin_i_dev_cell(g, lsa, a->id), GIN_OK, 0)
+                   : gin_i_placed(0, GIN_I_ENGINE, 0);
+    }
+    if (GIN_UNLIKELY(!(g->flags & GIN_I_DC_VA)))
+        return gin_i_placed(0, GIN_ENOTSUP, 0);
+    struct gin_i_place p = gin_i_dev_place(g, lsa, a->at, 8, 1);
+    uint32_t need = a->kind == GIN_ACTION_SET_AT ? GIN_I_APPLY_STORES : GIN_I_APPLY_ATOMICS;
+    if (GIN_UNLIKELY(p.status < 0))
+        return p;
+    if (GIN_UNLIKELY(((p.addr | a->at.off) & 7) != 0))
+        return gin_i_placed(0, GIN_EINVAL, 0);
+    return GIN_LIKELY(p.apply & need) ? p : gin_i_placed(0, GIN_I_ENGINE, 0);
+}
+
+/* Which scope the release of a raise has: GIN_SCOPE_THREAD: none is needed. */
+GIN_DEV void gin_i_dev_raise(uint64_t addr, const gin_action_t *a, uint32_t scope)
+{
+    uint64_t *word = (uint64_t *)addr;
+    int add = a->kind != GIN_ACTION_SET_AT;
+    if (scope == GIN_SCOPE_THREAD || scope == GIN_SCOPE_BLOCK) {
+        if (add)
+            gin_i_red_add_relaxed_sys(word, a->value);
+        else
+            gin_i_st_relaxed_sys(word, a->value);
+    } else if (scope == GIN_SCOPE_DEVICE) {
+        gin_i_fence_gpu();
+        if (add)
+            gin_i_red_add_relaxed_sys(word, a->value);
+        else
+            gin_i_st_relaxed_sys(word, a->value);
+    } else if (add) {
+        gin_i_red_add_release_sys(word, a->value);
+    } else {
+        gin_i_st_release_sys(word, a->value);
+    }
+}
+
+/* What a signal without data has to release: what was asked for, unless the caller did it. */
+GIN_DEV uint32_t gin_i_dev_scope(const gin_op_opt_t *opt)
+{
+    if (opt == NULL)
+        return GIN_SCOPE_SYSTEM;
+    uint32_t need = opt->required_release == 0 ? (uint32_t)GIN_SCOPE_SYSTEM : opt->required_release;
+    return opt->given_release >= need ? (uint32_t)GIN_SCOPE_THREAD : need;
+}
+
+GIN_DEV void gin_i_dev_count(const gin_t *g, const gin_op_opt_t *opt)
+{
+    if (opt != NULL && opt->local.kind == 1) {
+        struct gin_i_counter *c = (struct gin_i_counter *)gin_i_nc_u64(&g->ctx->counters);
+        gin_i_red_add_release_gpu(&c[opt->local.id].cell, 1);
+    }
+}
+
+/* ---- descriptors ---- */
+
+GIN_DEV const uint64_t *gin_i_error_word(const gin_t *g)
+{
+    return (const uint64_t *)gin_i_nc_u64(&g->dc->error);
+}
+
+GIN_DEV void gin_i_op_begin(struct gin_i_op *o, int op, int world)
+{
+    struct gin_i_op zero = {};
+    *o = zero;
+    o->op = (uint8_t)op;
+    o->peer = (uint32_t)world;
+}
+
+GIN_DEV void gin_i_op_mine(struct gin_i_op *o, gin_at_t at, uint32_t *win, uint64_t *off)
+{
+    *off = at.off;
+    if (at.win.w == GIN_I_WINDOW_LOCAL)
+        o->flags |= GIN_I_DESC_LOCAL;
+    else
+        *win = gin_i_desc_window(at.win);
+}
+
+GIN_DEV void gin_i_op_options(struct gin_i_op *o, const gin_op_opt_t *opt)
+{
+    if (opt == NULL)
+        return;
+    if (opt->local.kind == 1) {
+        o->flags |= GIN_I_DESC_COUNTER;
+        o->counter = opt->local.id;
+    }
+    if (opt->flags & GIN_MORE)
+        o->flags |= GIN_I_DESC_MORE;
+}
+
+GIN_DEV void gin_i_op_action(struct gin_i_op *o, const gin_action_t *a)
+{
+    if (a->kind == GIN_ACTION_NONE)
+        return;
+    o->value = a->value;
+    if (a->strong)
+        o->flags |= GIN_I_DESC_STRONG;
+    if (a->kind == GIN_ACTION_ADD) {
+        o->flags |= GIN_I_DESC_SLOT;
+        o->sig_off = a->id;
+        return;
+    }
+    o->flags |= a->kind == GIN_ACTION_SET_AT ? GIN_I_DESC_SET_AT : GIN_I_DESC_ADD_AT;
+    o->sig_win = gin_i_desc_window(a->at.win);
+    o->sig_off = a->at.off;
+}
+
+/* A whole operation by descriptor. */
+GIN_DEV int gin_i_dev_engine(const gin_t *g, const struct gin_i_group *q, const struct gin_i_op *o,
+                             int release)
+{
+    if (g->ring == NULL)
+        return GIN_ENOTSUP;
+    gin_i_group_sync(q);
+    int st =
+        q->lane == 0 ? gin_i_ring_post(g->ring, gin_i_error_word(g), o, release, NULL) : GIN_OK;
+    return gin_i_group_status(q, st);
+}
+
+/* Local memory that the engine can reach; a block's shared memory is none. */
+GIN_DEV int gin_i_engine_can(gin_at_t mine)
+{
+    return mine.win.w != GIN_I_WINDOW_LOCAL || gin_i_is_global(mine.off);
+}
+
+/* The copy engine is faster than so few lanes. */
+GIN_DEV int gin_i_engine_is_better(const gin_t *g, const struct gin_i_group *q, gin_at_t mine,
+                                   uint64_t bytes)
+{
+    if (g->ring == NULL || bytes < 4096)
+        return 0;
+    const uint64_t *limit = q->lanes == 1    ? &g->dc->engine_thread
+                            : q->lanes <= 32 ? &g->dc->engine_warp
+                                             : &g->dc->engine_block;
+    return bytes >= gin_i_nc_u64(limit) && gin_i_engine_can(mine);
+}
+
+/* ---- signalling ---- */
+
+/*
+ * By the leader, once the group's copies are done. A strong signal keeps behind what the engine
+ * still has under way.
+ */
+GIN_DEV int gin_i_dev_signal_now(const gin_t *g, int world, struct gin_i_place word,
+                                 const gin_action_t *a, uint32_t scope)
+{
+    if (a->kind == GIN_ACTION_NONE)
+        return GIN_OK;
+    if (GIN_LIKELY(word.status == GIN_OK &&
+                   (g->ring == NULL || !a->strong || gin_i_ring_is_settled(g->ring)))) {
+        gin_i_dev_raise(word.addr, a, scope);
+        return GIN_OK;
+    }
+    struct gin_i_op o;
+    gin_i_op_begin(&o, GIN_I_DESC_SIGNAL, world);
+    gin_i_op_action(&o, a);
+    return gin_i_ring_post(g->ring, gin_i_error_word(g), &o, scope != GIN_SCOPE_THREAD, NULL);
+}
+
+/* An action's word that needs a ring, where there is none. */
+GIN_DEV int gin_i_cannot(const gin_t *g, struct gin_i_place p)
+{
+    return p.status < 0                                  ? p.status
+           : p.status == GIN_I_ENGINE && g->ring == NULL ? (int)GIN_ENOTSUP
+                                                         : (int)GIN_OK;
+}
+
+/* Signal and counter behind a copy; the group leaves together. */
+GIN_DEV int gin_i_dev_finish(const gin_t *g, const struct gin_i_group *q, int world,
+                             struct gin_i_place word, const gin_action_t *a,
+                             const gin_op_opt_t *opt)
+{
+    int st = GIN_OK;
+    if (q->lane == 0) {
+        st = gin_i_dev_signal_now(g, world, word, a, GIN_SCOPE_SYSTEM);
+        gin_i_dev_count(g, opt);
+    }
+    if (g->ring != NULL && a->kind != GIN_ACTION_NONE)
+        return gin_i_group_status(q, st);
+    gin_i_group_sync(q);
+    return GIN_OK;
+}
+
+/* ---- the calls ---- */
+
+GIN_DEV int gin_i_dev_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t dst,
+                          gin_at_t src, uint64_t bytes, const gin_action_t *remote,
+                          const gin_op_opt_t *opt)
+{
+    struct gin_i_group q;
+    int st = gin_i_dev_enter(g, grp, 0, &q);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
+    int world = gin_i_dev_world(g, team, peer);
+    if (GIN_UNLIKELY(world < 0))
+        return world;
+    st = gin_i_dev_opt(g, opt);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
+    int lsa = gin_i_dev_lsa(g, world);
+    struct gin_i_place word = gin_i_dev_action(g, lsa, remote);
+    struct gin_i_place from = gin_i_dev_local(g, src, bytes);
+    struct gin_i_place to = gin_i_dev_place(g, lsa, dst, bytes, 1);
+    if (GIN_UNLIKELY(gin_i_cannot(g, word) != GIN_OK))
+        return gin_i_cannot(g, word);
+    if (GIN_UNLIKELY(from.status < 0 || to.status < 0))
+        return from.status < 0 ? from.status : to.status;
+    if (GIN_UNLIKELY(from.status == GIN_I_ENGINE || to.status == GIN_I_ENGINE ||
+                     gin_i_engine_is_better(g, &q, src, bytes))) {
+        struct gin_i_op o;
+        if (!gin_i_engine_can(src))
+            return GIN_ENOTSUP;
+        gin_i_op_begin(&o, GIN_I_DESC_PUT, world);
+        o.dst_win = gin_i_desc_window(dst.win);
+        o.dst_off = dst.off;
+        o.size = bytes;
+        gin_i_op_mine(&o, src, &o.src_win, &o.src_off);
+        gin_i_op_action(&o, remote);
+        gin_i_op_options(&o, opt);
+        return gin_i_dev_engine(g, &q, &o, opt == NULL || opt->given_release != GIN_SCOPE_SYSTEM);
+    }
+    gin_i_group_sync(&q);
+    if (bytes <= 8) {
+        if (q.lane == 0)
+            gin_i_word_out(to.addr, from.addr, bytes);
+    } else {
+        gin_i_copy<GIN_I_OUT>(to.addr, from.addr, bytes, q.lane, q.lanes);
+        if (remote->kind != GIN_ACTION_NONE || opt != NULL)
+            gin_i_group_sync(&q);
+    }
+    return gin_i_dev_finish(g, &q, world, word, remote, opt);
+}
+
+GIN_DEV int gin_i_dev_put_value(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,
+                                gin_at_t dst, uint64_t value, uint64_t bytes,
+                                const gin_action_t *remote, const gin_op_opt_t *opt)
+{
+    struct gin_i_group q;
+    int st = gin_i_dev_enter(g, grp, 0, &q);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
+    if (GIN_UNLIKELY(bytes - 1 > 7))
+        return GIN_ERANGE;
+    int world = gin_i_dev_world(g, team, peer);
+    if (GIN_UNLIKELY(world < 0))
+        return world;
+    st = gin_i_dev_opt(g, opt);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
+    int lsa = gin_i_dev_lsa(g, world);
+    struct gin_i_place word = gin_i_dev_action(g, lsa, remote);
+    struct gin_i_place to = gin_i_dev_place(g, lsa, dst, bytes, 1);
+    if (GIN_UNLIKELY(gin_i_cannot(g, word) != GIN_OK))
+        return gin_i_cannot(g, word);
+    if (GIN_UNLIKELY(to.status < 0))
+        return to.status;
+    if (GIN_UNLIKELY(to.status == GIN_I_ENGINE)) {
+        struct gin_i_op o;
+        gin_i_op_begin(&o, GIN_I_DESC_PUT_VALUE, world);
+        o.dst_win = gin_i_desc_window(dst.win);
+        o.dst_off = dst.off;
+        o.size = bytes;
+        o.immediate = value;
+        gin_i_op_action(&o, remote);
+        gin_i_op_options(&o, opt);
+        return gin_i_dev_engine(g, &q, &o, remote->kind != GIN_ACTION_NONE);
+    }
+    gin_i_group_sync(&q);
+    if (q.lane == 0)
+        gin_i_value_out(to.addr, value, bytes);
+    return gin_i_dev_finish(g, &q, world, word, remote, opt);
+}
+
+GIN_DEV int gin_i_dev_get(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t src,
+                          gin_at_t dst, uint64_t bytes, const gin_op_opt_t *opt)
+{
+    struct gin_i_group q;
+    int st = gin_i_dev_enter(g, grp, 0, &q);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
+    int world = gin_i_dev_world(g, team, peer);
+    if (GIN_UNLIKELY(world < 0))
+        return world;
+    st = gin_i_dev_opt(g, opt);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
+    struct gin_i_place to = gin_i_dev_local(g, dst, bytes);
+    struct gin_i_place from = gin_i_dev_place(g, gin_i_dev_lsa(g, world), src, bytes, 0);
+    if (GIN_UNLIKELY(to.status < 0 || from.status < 0))
+        return to.status < 0 ? to.status : from.status;
+    if (GIN_UNLIKELY(from.status == GIN_I_ENGINE || to.status == GIN_I_ENGINE ||
+                     gin_i_engine_is_better(g, &q, dst, bytes))) {
+        struct gin_i_op o;
+        if (!gin_i_engine_can(dst))
+            return GIN_ENOTSUP;
+        gin_i_op_begin(&o, GIN_I_DESC_GET, world);
+        o.src_win = gin_i_desc_window(src.win);
+        o.src_off = src.off;
+        o.size = bytes;
+        gin_i_op_mine(&o, dst, &o.dst_win, &o.dst_off);
+        gin_i_op_options(&o, opt);
+        return gin_i_dev_engine(g, &q, &o, 1); /* what was read there must not be overtaken */
+    }
+    gin_i_group_sync(&q);
+    if (bytes <= 8) {
+        if (q.lane == 0)
+            gin_i_word_in(to.addr, from.addr, bytes);
+    } else {
+        gin_i_copy<GIN_I_IN>(to.addr, from.addr, bytes, q.lane, q.lanes);
+    }
+    gin_i_group_sync(&q);
+    if (q.lane == 0)
+        gin_i_dev_count(g, opt);
+    return GIN_OK;
+}
+
+GIN_DEV int gin_i_dev_signal(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,
+                             const gin_action_t *remote, const gin_op_opt_t *opt)
+{
+    struct gin_i_group q;
+    int st = gin_i_dev_enter(g, grp, 0, &q);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
+    if (GIN_UNLIKELY(remote->kind == GIN_ACTION_NONE))
+        return GIN_EINVAL;
+    int world = gin_i_dev_world(g, team, peer);
+    if (GIN_UNLIKELY(world < 0))
+        return world;
+    st = gin_i_dev_opt(g, opt);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
+    struct gin_i_place word = gin_i_dev_action(g, gin_i_dev_lsa(g, world), remote);
+    if (GIN_UNLIKELY(gin_i_cannot(g, word) != GIN_OK))
+        return gin_i_cannot(g, word);
+    gin_i_group_sync(&q);
+    if (q.lane == 0) {
+        st = gin_i_dev_signal_now(g, world, word, remote, gin_i_dev_scope(opt));
+        gin_i_dev_count(g, opt);
+    }
+    if (g->ring != NULL)
+        return gin_i_group_status(&q, st);
+    gin_i_group_sync(&q);
+    return GIN_OK;
+}
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The producers' side of the ring to the engine (impl/desc.h): tickets, credits, publishing,
+ * waiting for completion.
+ *
+ * When the ring is full, one elected thread reads the engine's word over the bus and the others
+ * wait on its copy in GPU memory, sleeping longer the further back they stand: thousands of threads
+ * polling one word of host memory would leave the engine no bandwidth. Not API.
+ */
+#ifndef GINSHMEM_IMPL_DEV_RING_H
+#define GINSHMEM_IMPL_DEV_RING_H
+
+#include <ginshmem/impl/desc.h>
+#include <ginshmem/impl/dev/wait_step.h>
+
+/* Wait until slot `ticket` is free. The engine's or the communicator's failure ends it. */
+GIN_DEV int gin_i_ring_credit(struct gin_i_ring *r, uint64_t ticket, const uint64_t *error)
+{
+    uint32_t ns = 64;
+    for (;;) {
+        uint64_t credit = gin_i_ld_relaxed_gpu(&r->credit);
+        if (GIN_LIKELY(ticket - credit < r->depth))
+            return GIN_OK;
+        if (gin_i_atom32_exch_acquire_gpu(&r->lock, 1) == 0) {
+            uint64_t consumed = gin_i_ld_relaxed_sys(&r->host->consumed);
+            if (consumed > gin_i_ld_relaxed_gpu(&r->credit))
+                gin_i_st_relaxed_gpu(&r->credit, consumed);
+            gin_i_atom32_exch_release_gpu(&r->lock, 0);
+            if (ticket - consumed < r->depth)
+                return GIN_OK;
+            credit = consumed;
+            int st = gin_i_error_of(gin_i_ld_relaxed_sys(&r->host->error));
+            if (st == GIN_OK && error != NULL)
+                st = gin_i_error_of(gin_i_ld_relaxed_sys(error));
+            if (GIN_UNLIKELY(st != GIN_OK))
+                return st;
+        }
+        gin_i_sleep_ns(ticket - credit > 8 * (uint64_t)r->depth ? 4000 : ns);
+        ns = ns < 1000 ? ns * 2 : ns;
+    }
+}
+
+/*
+ * Publish a descriptor; *ticket, if wanted, says which. Words go in any order, each with its phase,
+ * so no fence stands between them; `release`: the engine, or whom it signals, must see what the
+ * caller's group wrote before. A failure leaves the ticket unpublished, and the context is dead.
+ */
+GIN_DEV_CALL int gin_i_ring_post(struct gin_i_ring *r, const uint64_t *error,
+                                 const struct gin_i_op *o, int release, uint64_t *ticket)
+{
+    if (GIN_UNLIKELY(r == NULL))
+        return GIN_ENOTSUP;
+    if (release)
+        gin_i_fence_sys();
+    uint64_t t = gin_i_atom_add_gpu(&r->ticket, 1);
+    int st = gin_i_ring_credit(r, t, error);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
+    uint64_t phase = (uint64_t)gin_i_desc_phase(t, r->depth) << 63;
+    struct gin_i_desc *slot = &r->slots[t & (r->depth - 1)];
+#pragma unroll
+    for (unsigned k = 0; k < GIN_I_DESC_WORDS; k += 2)
+        gin_i_st128_relaxed_sys(&slot->w[k], gin_i_desc_word(o, k) | phase,
+                                gin_i_desc_word(o, k + 1) | phase);
+    if (ticket != NULL)
+        *ticket = t;
+    return GIN_OK;
+}
+
+/* Tickets taken so far: what is to be waited for. */
+GIN_DEV uint64_t gin_i_ring_tickets(const struct gin_i_ring *r)
+{
+    return gin_i_ld_relaxed_gpu(&r->ticket);
+}
+
+/* Nothing is on its way to a target. Cheap when that was seen before: one load of GPU memory. */
+GIN_DEV int gin_i_ring_is_settled(struct gin_i_ring *r)
+{
+    struct gin_i_16 v = gin_i_ld128_relaxed_gpu(&r->ticket);
+    if (GIN_LIKELY(v.a == v.b))
+        return 1;
+    uint64_t settled = gin_i_ld_acquire_sys(&r->host->settled);
+    if (settled > v.b)
+        gin_i_red_max_relaxed_gpu(&r->settled, settled);
+    return settled >= v.a;
+}
+
+/* Wait until the engine's count `word` (done or settled) has reached `tickets`. */
+GIN_DEV_CALL int gin_i_ring_wait(const struct gin_i_ring *r, const uint64_t *word, uint64_t tickets,
+                                 const uint64_t *error, uint64_t timeout_ns, int poll)
+{
+    struct gin_i_pause p = gin_i_pause_begin(error, &r->host->error, timeout_ns);
+    int st = GIN_OK;
+    while (gin_i_ld_acquire_sys(word) < tickets) {
+        if (poll)
+            return GIN_EAGAIN;
+        if (GIN_UNLIKELY(st != GIN_OK))
+            return st;
+        st = gin_i_pause_step(&p);
+    }
+    return GIN_OK;
+}
+
+/*
+ * Everything posted so far is complete at its target: the engine is asked to see to it, since local
+ * completion alone would not make it look.
+ */
+GIN_DEV_CALL int gin_i_ring_quiet(struct gin_i_ring *r, const uint64_t *error, uint64_t timeout_ns)
+{
+    struct gin_i_op o = {};
+    uint64_t ticket;
+    if (gin_i_ring_is_settled(r))
+        return GIN_OK;
+    o.op = GIN_I_DESC_QUIET;
+    int st = gin_i_ring_post(r, error, &o, 0, &ticket);
+    return st != GIN_OK ? st
+                        : gin_i_ring_wait(r, &r->host->settled, ticket + 1, error, timeout_ns, 0);
+}
+
+/*
+ * A fetching operation: takes a reply, posts the descriptor with it, waits for the old value.
+ * A reply whose wait failed stays taken: the engine may still write it.
+ */
+GIN_DEV_CALL int gin_i_ring_fetch(struct gin_i_ring *r, const uint64_t *error, struct gin_i_op *o,
+                                  uint64_t timeout_ns, uint64_t *old)
+{
+    uint64_t ticket;
+    uint32_t i = gin_i_atom32_add_gpu(&r->next_reply, 1) & (r->n_replies - 1);
+    struct gin_i_pause p = gin_i_pause_begin(error, &r->host->error, timeout_ns);
+    int st = GIN_OK;
+    while (gin_i_atom32_exch_acquire_gpu(&r->reply_busy[i], 1) != 0) {
+        if (st != GIN_OK)
+            return st;
+        st = gin_i_pause_step(&p);
+        i = (i + 1) & (r->n_replies - 1);
+    }
+    o->sig_off = i;
+    st = gin_i_ring_post(r, error, o, 0, &ticket);
+    if (st != GIN_OK)
+        return st;
+    const struct gin_i_reply *reply = &r->replies[i];
+    while (gin_i_ld_acquire_sys(&reply->seq) != ticket + 1) {
+        if (st != GIN_OK)
+            return st;
+        st = gin_i_pause_step(&p);
+    }
+    *old = gin_i_ld_relaxed_sys(&reply->value);
+    gin_i_atom32_exch_release_gpu(&r->reply_busy[i], 0);
+    return GIN_OK;
+}
+
+#endif
