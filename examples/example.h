@@ -33,7 +33,7 @@ static inline void *check_ptr(void *p, const char *what)
 static inline int finish(gin_comm_t *comm, int ok, const char *text)
 {
     int rank = gin_rank(comm), size = gin_size(comm), bad = 0;
-    int *all = calloc((size_t)size, sizeof(*all));
+    int *all = (int *)calloc((size_t)size, sizeof(*all));
     CHECK(gin_comm_allgather(comm, &ok, all, sizeof(ok)));
     for (int r = 0; r < size; r++)
         bad += !all[r];
