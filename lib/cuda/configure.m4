@@ -5,7 +5,7 @@
 AC_DEFUN([GI_PROBE_CUDA], [
 GI_WITH([cuda], [compile for CUDA with nvcc])
 AC_ARG_VAR([NVCC], [nvcc, the CUDA compiler])
-CUDA_CFLAGS=
+CUDA_CFLAGS= CUDA_LIBDIR=
 gi_found=no gi_text="switched off"
 AS_IF([test "$gi_with_cuda" != no], [
     gi_cuda_path=$PATH$PATH_SEPARATOR/usr/local/cuda/bin
@@ -21,11 +21,17 @@ AS_IF([test "$gi_with_cuda" != no], [
         AS_IF([$NVCC -c -o conftest.cuo conftest.cu >&AS_MESSAGE_LOG_FD 2>&1],
             [gi_found=yes
              gi_text="$NVCC, release `$NVCC --version | sed -n 's/.*release \([[0-9.]]*\).*/\1/p'`"
+             for gi_dir in "$gi_cuda_dir/lib64" "$gi_cuda_dir/lib"; do
+                 AS_IF([test -f "$gi_dir/libcudart_static.a"], [CUDA_LIBDIR=-L$gi_dir; break])
+             done
              AS_IF([test "$gi_cuda_dir" != /usr], [CUDA_CFLAGS="-isystem $gi_cuda_dir/include"])],
             [gi_text="$NVCC does not compile a kernel; see config.log"])
         rm -f conftest.cu conftest.cuo
         AC_MSG_RESULT([$gi_found])])
 ])
 AC_SUBST([CUDA_CFLAGS])
+AC_SUBST([CUDA_LIBDIR])
+AC_ARG_VAR([NVCC_ARCH], [what nvcc compiles tests and examples for (default: sm_90 and its PTX)])
+: "${NVCC_ARCH=-gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90}"
 GI_HAVE([cuda], [CUDA], [$gi_found], [$gi_text])
 ])

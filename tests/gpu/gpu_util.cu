@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The harness of GPU tests: a rank and its GPU. */
+#include "tests/gpu/gpu.h"
+
+/* A kernel that waits for another must not wait for that one's code to be loaded. */
+__attribute__((constructor)) static void load_at_once(void)
+{
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+}
+
+int gpu_count(char *why, size_t n)
+{
+    int count = 0;
+    cudaError_t e = cudaGetDeviceCount(&count);
+    if (e != cudaSuccess)
+        count = 0;
+    if (count == 0)
+        snprintf(why, n, "no GPU: %s", e != cudaSuccess ? cudaGetErrorString(e) : "none found");
+    return count;
+}
+
+bool gpu_open(struct gpu *gp, gin_comm_t *comm, int device, char *why, size_t n)
+{
+    memset(gp, 0, sizeof(*gp));
+    gp->comm = comm;
+    gp->rank = gin_rank(comm);
+    gp->size = gin_size(comm);
+    gp->device = -1;
+    gp->devices = gpu_count(why, n);
+    if (gp->devices == 0)
+        return false;
+    gin_team_t node = gin_team_node(comm);
+    gp->device = device >= 0 ? device : node.rank % gp->devices;
+    gp->sharers = device >= 0 ? 1 : (node.size + gp->devices - 1) / gp->devices;
+    CU(cudaSetDevice(gp->device));
+    CU(cudaFree(NULL));
+    CU(cudaStreamCreateWithFlags(&gp->stream, cudaStreamNonBlocking));
+    /* host memory, so that a hanging kernel's report can be read */
+    CU(cudaHostAlloc((void **)&gp->report, sizeof(*gp->report), cudaHostAllocPortable));
+    memset(gp->report, 0, sizeof(*gp->report));
+    return true;
+}
+
+void gpu_close(struct gpu *gp)
+{
+    if (gp->device < 0)
+        return;
+    CU(cudaStreamDestroy(gp->stream));
+    CU(cudaFreeHost(gp->report));
+    gp->report = NULL;
+}
+
+void gpu_reqs(gin_devcomm_reqs_t *reqs)
+{
+    gin_devcomm_reqs_init(reqs);
+    reqs->device = GIN_DEVICE_CUDA;
+}
+
+bool gpu_dev(struct gpu *gp, gin_devcomm_reqs_t *reqs)
+{
+    gin_devcomm_reqs_t mine;
+    gpu_reqs(&mine);
+    return EXPECT_OK(gin_devcomm_create(gp->comm, reqs != NULL ? reqs : &mine, &gp->dev));
+}
+
+bool gpu_dev_end(struct gpu *gp)
+{
+    bool ok = gp->dev.magic == 0 || EXPECT_OK(gin_devcomm_destroy(gp->comm, &gp->dev));
+    memset(&gp->dev, 0, sizeof(gp->dev));
+    return ok;
+}
+
+void *gpu_symmetric(struct gpu *gp, gin_kind_t kind, size_t bytes, gin_at_t *at)
+{
+    void *p = gin_calloc_kind(gp->comm, kind, 1, bytes);
+    if (p == NULL) {
+        FAIL("no symmetric memory of %zu bytes: %s", bytes, gin_last_error());
+        return NULL;
+    }
+    gin_at_t place = gin_at(gin_window_none(), 0);
+    EXPECT_OK(gin_window_of(gp->comm, p, &place.win, &place.off));
+    if (at != NULL)
+        *at = place;
+    return p;
+}
+
+bool gpu_done(struct gpu *gp, const char *file)
+{
+    CU(cudaStreamSynchronize(gp->stream));
+    CU(cudaGetLastError());
+    struct gpu_report *r = gp->report;
+    unsigned n = r->failures;
+    for (unsigned i = 0; i < n && i < GPU_RECORDS; i++)
+        pt_fail(file, (int)r->record[i].line,
+                "rank %d, block %u, thread %u: %lld, not %lld (0x%llx, 0x%llx)", gp->rank,
+                r->record[i].block, r->record[i].thread, r->record[i].got, r->record[i].want,
+                (unsigned long long)r->record[i].got, (unsigned long long)r->record[i].want);
+    if (n > GPU_RECORDS)
+        pt_fail(file, 0, "rank %d: %u failures of kernels in all", gp->rank, n);
+    memset(r, 0, sizeof(*r));
+    return n == 0;
+}
+
+/* Processes on one GPU take turns of milliseconds, so every hop between them costs that much. */
+int gpu_rounds(const struct gpu *gp, int n)
+{
+    const char *text = getenv("GPU_SLOWER");
+    int slower = text != NULL && atoi(text) > 0 ? atoi(text) : 1;
+    if (gp->sharers > 1)
+        slower *= 60;
+    return n / slower > 4 ? n / slower : n < 4 ? n : 4;
+}
+
+void gpu_show(const struct gpu *gp)
+{
+    const struct gpu_report *r = gp->report;
+    if (r == NULL)
+        return;
+    for (unsigned i = 0; i < GPU_STEPS; i++)
+        if (r->step[i] != 0)
+            fprintf(stderr, "  rank %d, block %u: line %llu, step %llu\n", gp->rank, i,
+                    r->step[i] >> 40, r->step[i] & 0xffffffffffull);
+    for (unsigned i = 0; i < r->failures && i < GPU_RECORDS; i++)
+        fprintf(stderr, "  rank %d, block %u, thread %u: line %u: %lld, not %lld\n", gp->rank,
+                r->record[i].block, r->record[i].thread, r->record[i].line, r->record[i].got,
+                r->record[i].want);
+}
