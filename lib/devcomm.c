@@ -309,8 +309,10 @@ static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *de
     barriers = (barriers + 63) & ~(uint64_t)63;
     d->bytes = cells_bytes(&r) + barriers + ((r.scratch + 63) & ~(uint64_t)63) + 64;
     st = gi_memory_take(comm, GIN_KIND_HOST, d->bytes, &d->off);
-    if (st != GIN_OK)
+    if (st != GIN_OK) {
+        gi_fail_context("gin_devcomm_create");
         goto free_d;
+    }
     d->barriers_off = d->off + cells_bytes(&r);
     d->scratch_off = d->barriers_off + barriers;
     st = private_up(d);
@@ -362,8 +364,10 @@ int gin_devcomm_destroy(gin_comm_t *comm, gin_devcomm_t *dev)
     struct gi_devcomm *d = *p;
     st = gi_memory_give(comm, GIN_KIND_HOST,
                         d->off); /* meets the others: none of them uses the block any more */
-    if (st != GIN_OK)
+    if (st != GIN_OK) {
+        gi_fail_context("gin_devcomm_destroy");
         return st;
+    }
     *p = d->next;
     private_down(d);
     memset(dev, 0, sizeof(*dev));

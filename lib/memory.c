@@ -409,6 +409,6 @@ void *gin_ptr(gin_comm_t *comm, const void *mine, int rank)
         gi_fail(GIN_ENOTSUP, "gin_ptr: rank %d's memory is reached by process_vm calls, not mapped",
                 rank);
         return NULL;
-    default: return NULL;
+    default: gi_fail_context("gin_ptr"); return NULL;
     }
 }

@@ -107,8 +107,9 @@ int gi_op_live(const gin_t *g, const char *call, const struct gin_i_window *w, u
     if (at >= GIN_LOAD_RELAXED(&g->dc->heap->size) || gi_memory_live(gi_comm_of(g), at, bytes))
         return GIN_OK;
     return gi_fail(GIN_ERANGE,
-                   "%s: [%" PRIu64 ", +%" PRIu64 ") of the heap is not inside one live block", call,
-                   at, bytes);
+                   "%s: %" PRIu64 " bytes at offset %" PRIu64
+                   " of the heap are not inside one live block (freed, or beyond its end?)",
+                   call, bytes, at);
 }
 
 static int op_remote(struct op *o, gin_at_t at, int update)

@@ -41,8 +41,8 @@ typedef struct gin_window_info {
     uint64_t size;   /* bytes */
     unsigned flags;  /* enum gin_window_flags */
     gin_kind_t kind; /* memory of my part */
-    int is_heap;
-    int shared; /* windows that share the registration, this one included */
+    int is_heap;     /* 1: the heap itself; 0 for a sub-window of it */
+    int shared;      /* windows that share the registration, this one included */
 } gin_window_info_t;
 
 GIN_VALUE gin_window_t gin_window_none(void)
