@@ -175,8 +175,12 @@ void *gpu_symmetric(struct gpu *gp, gin_kind_t kind, size_t bytes, gin_at_t *at)
 /* Wait for the kernels of gp->stream; what they took down counts as failures. */
 #define GPU_DONE(gp) gpu_done((gp), __FILE__)
 bool gpu_done(struct gpu *gp, const char *file);
+/* How much slower this run is than others: GPU_SLOWER, for tools that look on. */
+int gpu_slower(void);
 /* How often to do something that takes `n` rounds when every rank has a GPU of its own. */
 int gpu_rounds(const struct gpu *gp, int n);
+/* The same for cases that do much per round; not fewer than `least`. */
+int gpu_cases(const struct gpu *gp, int n, int least);
 /* Print what kernels do; for deadlines. Calls no CUDA. */
 void gpu_show(const struct gpu *gp);
 

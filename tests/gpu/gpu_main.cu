@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "tests/gpu/gpu.h"
 
-#define DEADLINE 60u /* seconds per test, times GPU_SLOWER */
+#define DEADLINE 60u /* seconds per test, more with GPU_SLOWER */
 
 static struct gpu_test *first, **last = &first;
 static const char *running = "start-up";
@@ -50,10 +50,9 @@ static int run(struct gpu_test *t)
 {
     unsigned before = pt_failures();
     double began = now();
-    const char *slower = getenv("GPU_SLOWER");
     running = t->name;
     pt_name_run(t->name, NULL);
-    alarm(DEADLINE * (slower != NULL && atoi(slower) > 1 ? (unsigned)atoi(slower) : 1u));
+    alarm(DEADLINE * (gpu_slower() > 1 ? 4 : 1));
     t->body(&gpu);
     if (gpu.report != NULL)
         gpu_done(&gpu, __FILE__);

@@ -101,14 +101,23 @@ bool gpu_done(struct gpu *gp, const char *file)
     return n == 0;
 }
 
+int gpu_slower(void)
+{
+    const char *text = getenv("GPU_SLOWER");
+    int n = text != NULL ? atoi(text) : 1;
+    return n > 1 ? n : 1;
+}
+
+int gpu_cases(const struct gpu *gp, int n, int least)
+{
+    n /= gpu_slower() * (gp->sharers > 1 ? 6 : 1);
+    return n > least ? n : least;
+}
+
 /* Processes on one GPU take turns of milliseconds, so every hop between them costs that much. */
 int gpu_rounds(const struct gpu *gp, int n)
 {
-    const char *text = getenv("GPU_SLOWER");
-    int slower = text != NULL && atoi(text) > 0 ? atoi(text) : 1;
-    if (gp->sharers > 1)
-        slower *= 60;
-    return n / slower > 4 ? n / slower : n < 4 ? n : 4;
+    return gpu_cases(gp, gp->sharers > 1 ? n / 10 : n, n < 4 ? n : 4);
 }
 
 void gpu_show(const struct gpu *gp)

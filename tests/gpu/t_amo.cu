@@ -132,7 +132,8 @@ GPU_TEST(each_operation_as_its_model, 1)
     void *p = gpu_symmetric(gp, GIN_KIND_CUDA, bytes, &at);
     if (p == NULL || !gpu_dev(gp, NULL))
         return;
-    model<<<blocks, threads, 0, gp->stream>>>(gp->dev, at, gp->seed, 400, gp->report);
+    model<<<blocks, threads, 0, gp->stream>>>(gp->dev, at, gp->seed, gpu_cases(gp, 400, 40),
+                                              gp->report);
     GPU_DONE(gp);
     gpu_dev_end(gp);
     EXPECT_OK(gin_free(gp->comm, p));

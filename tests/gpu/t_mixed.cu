@@ -193,7 +193,7 @@ static void run_part(struct gpu *gp, int which)
         void *mem = gpu_symmetric(gp, GIN_KIND_HOST, 65536, &p.at);
         if (mem == NULL || !gpu_dev(gp, &reqs))
             return;
-        p.rounds = gp->sharers > 1 ? 20 : 600;
+        p.rounds = gpu_rounds(gp, 1200);
         if (gp->device < 0) {
             host(gp, p, which);
         } else {

@@ -196,7 +196,7 @@ GPU_TEST(every_size_alignment_and_group, 1)
     struct memory m;
     if (!buffers(gp, &m))
         return;
-    int n = gp->sharers > 1 ? (int)SIZES * OPS / 2 : (int)SIZES * OPS * 4;
+    int n = gpu_cases(gp, (int)SIZES * OPS * 4, (int)SIZES);
     mix<<<BLOCKS, THREADS, 0, gp->stream>>>(gp->dev, m, gp->seed, 0, n, -1, gp->report);
     GPU_DONE(gp);
     no_buffers(gp, &m);
@@ -208,7 +208,7 @@ GPU_TEST(each_kind_of_group, 2)
     struct memory m;
     if (!buffers(gp, &m))
         return;
-    int n = gp->sharers > 1 ? (int)SIZES / 2 : (int)SIZES * OPS;
+    int n = gpu_cases(gp, (int)SIZES * OPS, (int)SIZES / 2);
     for (int kind = 0; kind < K_KINDS; kind++) {
         mix<<<1, THREADS, 0, gp->stream>>>(gp->dev, m, gp->seed + 1, 0, n, kind, gp->report);
         if (!GPU_DONE(gp))
@@ -228,7 +228,7 @@ GPU_TEST(blocks_of_all_widths, 1)
     for (int w = 0; w < 6; w++) {
         if (!buffers(gp, &m))
             return;
-        int n = gp->sharers > 1 ? (int)SIZES / 3 : (int)SIZES * 2;
+        int n = gpu_cases(gp, (int)SIZES * 2, (int)SIZES / 3);
         mix<<<BLOCKS, (unsigned)widths[w], 0, gp->stream>>>(gp->dev, m, gp->seed + 2 + (unsigned)w,
                                                             w, n, -1, gp->report);
         if (!GPU_DONE(gp))
@@ -334,7 +334,7 @@ __global__ void words_whole(gin_devcomm_t dev, gin_at_t at, const T *mine, int n
 GPU_TEST(aligned_words_are_whole, 1)
 {
     gin_at_t at;
-    int n = gp->sharers > 1 ? 1000 : 100000;
+    int n = gpu_cases(gp, 100000, 1000);
     void *p = gpu_symmetric(gp, GIN_KIND_CUDA, 64, &at);
     for (int s = 0; s < 4 && p != NULL && gpu_dev(gp, NULL); s++) {
         if (s == 0)

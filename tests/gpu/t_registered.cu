@@ -88,7 +88,7 @@ static void check_window(struct gpu *gp, void *mem, const char *what, bool must)
     CU(cudaDeviceSynchronize());
     EXPECT_OK(gin_comm_barrier(gp->comm));
     use<<<1, 256, 0, gp->stream>>>(gp->dev, win, (unsigned long long *)mem, priv, lsa,
-                                   gp->sharers > 1 ? gp->size : 40, gp->report);
+                                   gpu_cases(gp, 40, gp->size), gp->report);
     if (!GPU_DONE(gp))
         FAIL("%s", what);
     gpu_dev_end(gp);

@@ -293,7 +293,7 @@ __global__ void waits(gin_devcomm_t dev, struct places p, struct gpu_report *r)
     D_EXPECT(r, gin_peer_ptr(&g, gin_team_invalid(), 0, p.at[IN]) == NULL);
     D_EQ(r, gin_status(&g), GIN_EINVAL);
     D_EXPECT(r, gin_lsa_ptr(&g, gin_lsa(&g).size, p.at[IN]) == NULL);
-    D_EQ(r, gin_at_ptr(&g, &r[1000000]).win.w, 0);
+    D_EQ(r, gin_at_ptr(&g, &once).win.w, 0);
     D_EQ(r, gin_status(&g), GIN_ERANGE);
     D_EQ(r, gin_world_rank(&g, gin_world(&g), -1), -1);
     D_EQ(r, gin_lsa_rank(&g, gin_world(&g), g.size), -1);
