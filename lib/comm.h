@@ -182,6 +182,10 @@ gin_path_t gi_window_reach(gin_comm_t *comm, const struct gin_i_window *w, int w
 int gi_teams_open(gin_comm_t *comm);
 void gi_teams_close(gin_comm_t *comm);
 uint64_t gi_teams_live(const gin_comm_t *comm); /* lists */
+/* Call fn for every live list, under the lock that makers take; ends with what is not GIN_OK. */
+int gi_teams_each(const gin_comm_t *comm,
+                  int (*fn)(void *arg, uint32_t id, int32_t name, const int32_t *ranks, int32_t n),
+                  void *arg);
 /* World rank of a team's rank, or the negative status with a text. */
 int gi_team_world(const gin_comm_t *comm, gin_team_t team, int rank);
 /* A team of `count` world ranks in that order: a progression where it is one, else a list. For

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "mirror.h"
 
 typedef unsigned long long ull;
 
@@ -225,6 +226,7 @@ void gi_cuda_down(gin_comm_t *comm)
     struct gi_cuda *c = comm->cuda;
     if (c == NULL)
         return;
+    gi_mirror_down(comm);
     gi_window_cuda_heap(comm, 0);
     comm->cuda = NULL;
     free_cuda(c);

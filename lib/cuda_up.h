@@ -23,7 +23,9 @@ struct gi_cuda {
     struct gi_cuda_map *map;
     struct gi_segment segment;
     struct gi_heap *heap;
-    uint64_t internal; /* bytes of it that device communicators hold */
+    struct gi_mirror *mirror; /* mirror.c: up with the first device communicator for kernels */
+    struct gi_engine *engine; /* engine.c: the thread that serves kernels */
+    uint64_t internal;        /* bytes of it that device communicators hold */
 };
 
 /*

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "comm.h"
+#include "mirror.h"
 #include "team_math.h"
 
 #define ID_BITS         12
@@ -75,6 +76,23 @@ uint64_t gi_teams_live(const gin_comm_t *comm)
     uint64_t n = (uint64_t)t->live;
     pthread_mutex_unlock(&t->lock);
     return n;
+}
+
+int gi_teams_each(const gin_comm_t *comm,
+                  int (*fn)(void *arg, uint32_t id, int32_t name, const int32_t *ranks, int32_t n),
+                  void *arg)
+{
+    struct gi_teams *t = comm->teams;
+    int st = GIN_OK;
+    pthread_mutex_lock(&t->lock);
+    for (int32_t i = 0; st == GIN_OK && i < t->made; i++) {
+        const struct list *l = &t->lists[i];
+        int32_t name = atomic_load_explicit(&l->name, memory_order_relaxed);
+        if (name != 0)
+            st = fn(arg, (uint32_t)i, name, l->ranks, l->size);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return st;
 }
 
 /* ---- looking up ---- */
@@ -199,12 +217,20 @@ static int commit_list(gin_comm_t *comm, const char *call, int32_t *ranks, int32
     struct list *l = &t->lists[id];
     l->generation = (l->generation + 1) & GENERATION_MASK;
     l->generation += l->generation == 0;
+    int32_t name = (int32_t)(l->generation << ID_BITS | (uint32_t)id);
+    int st = gi_mirror_list(comm, (uint32_t)id, name, ranks, n);
+    if (st != GIN_OK) {
+        l->next = t->free;
+        t->free = id;
+        pthread_mutex_unlock(&t->lock);
+        return gi_fail_context("%s", call);
+    }
     l->ranks = ranks;
     l->order = ranks + n;
     l->size = n;
     l->fixed = fixed;
-    team->first = (int32_t)(l->generation << ID_BITS | (uint32_t)id);
-    atomic_store_explicit(&l->name, team->first, memory_order_release);
+    team->first = name;
+    atomic_store_explicit(&l->name, name, memory_order_release);
     t->live++;
     pthread_mutex_unlock(&t->lock);
     team->stride = 0;
@@ -344,8 +370,9 @@ int gin_team_outer_factor(gin_comm_t *comm, gin_team_t parent, int inner, gin_te
 }
 
 /* Nothing for a progression: by value a team of the program may equal a predefined one. */
-static int release(struct gi_teams *t, gin_team_t team)
+static int release(gin_comm_t *comm, gin_team_t team)
 {
+    struct gi_teams *t = comm->teams;
     struct list *l = &t->lists[team.first & (LISTS - 1)];
     int st = GIN_OK;
     if (team.stride != 0)
@@ -355,6 +382,7 @@ static int release(struct gi_teams *t, gin_team_t team)
         st = GIN_ESTATE; /* another thread was faster */
     } else if (!l->fixed) {
         atomic_store(&l->name, 0);
+        gi_mirror_list(comm, (uint32_t)(team.first & (LISTS - 1)), 0, NULL, 0);
         free(l->ranks);
         l->ranks = l->order = NULL;
         l->next = t->free;
@@ -381,7 +409,7 @@ int gin_team_split_2d(gin_comm_t *comm, gin_team_t parent, int xrange, gin_team_
         return st;
     st = make_factor(comm, call, &v, xrange, true, y);
     if (st != GIN_OK) {
-        release(comm->teams, *x);
+        release(comm, *x);
         *x = gin_team_invalid();
     }
     return st;
@@ -421,7 +449,7 @@ int gin_team_free(gin_comm_t *comm, gin_team_t team)
     st = look_up(comm, call, team, &v);
     if (st != GIN_OK)
         return st;
-    st = release(comm->teams, team);
+    st = release(comm, team);
     return st == GIN_OK ? st : gi_fail(st, "%s: the team was freed by another thread", call);
 }
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cuda_up.h"
+#include "mirror.h"
 #include "window_impl.h"
 
 #define ALL_FLAGS (GIN_WIN_STRICT_ORDERING | GIN_WIN_NO_LSA | GIN_WIN_READ_ONLY)
@@ -122,7 +123,10 @@ int gi_window_heap(gin_comm_t *comm, uint64_t size)
         open_heap(comm, size);
         ws->heap.windows = 1;
     } else {
+        uint64_t had = GIN_LOAD_RELAXED(&heap_window(comm)->size);
         GIN_STORE_RELEASE(&heap_window(comm)->size, size);
+        if (size != had)
+            gi_mirror_host_grown(comm);
     }
     return GIN_OK;
 }
@@ -137,6 +141,8 @@ int gi_window_cuda_heap(gin_comm_t *comm, uint64_t size)
 {
     struct gi_windows *ws = comm->windows;
     struct gi_window *p = gi_window_private(&ws->table, CUDA_HEAP);
+    if (size == p->gpu_bytes)
+        return GIN_OK;
     GIN_STORE_RELAXED(&p->gpu_bytes, size);
     if (size == 0) {
         gi_window_table_retract(&ws->table, CUDA_HEAP);
@@ -149,6 +155,7 @@ int gi_window_cuda_heap(gin_comm_t *comm, uint64_t size)
         gi_window_table_publish(&ws->table, CUDA_HEAP, &w);
     }
     ws->cuda_heap.windows = size != 0;
+    gi_mirror_window(comm, CUDA_HEAP);
     return GIN_OK;
 }
 
@@ -240,7 +247,9 @@ static int prepare(gin_comm_t *comm, struct draft *d)
     int st = gi_window_table_take(&ws->table, &d->id);
     if (st != GIN_OK)
         return st;
-    st = gi_window_index_reserve(&ws->index);
+    st = gi_mirror_reserve(comm, d->id);
+    if (st == GIN_OK)
+        st = gi_window_index_reserve(&ws->index);
     if (st != GIN_OK)
         goto give_id;
     d->reg = calloc(1, sizeof(*d->reg));
@@ -417,6 +426,7 @@ static uint64_t commit(gin_comm_t *comm, struct draft *d)
     uint64_t handle = gi_window_table_publish(&ws->table, d->id, &w);
     if (d->bytes != 0)
         gi_window_index_add(&ws->index, w.local, d->bytes, d->id);
+    gi_mirror_window(comm, d->id);
     return handle;
 }
 
@@ -484,6 +494,7 @@ int gin_window_deregister(gin_comm_t *comm, gin_window_t win)
     struct gin_i_window was = *gi_window_at(&ws->table, id);
     uint64_t bytes = gi_window_bytes(comm, &was, id);
     gi_window_table_retract(&ws->table, id);
+    gi_mirror_window(comm, id);
     if (bytes != 0)
         gi_window_index_remove(&ws->index, was.local, bytes, id);
     drop_registration(ws, p->reg);

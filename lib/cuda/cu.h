@@ -18,6 +18,7 @@
     X(cuCtxGetDevice)                 \
     X(cuCtxPopCurrent)                \
     X(cuCtxPushCurrent)               \
+    X(cuCtxSetCurrent)                \
     X(cuDeviceGet)                    \
     X(cuDeviceGetAttribute)           \
     X(cuDeviceGetCount)               \
@@ -26,6 +27,10 @@
     X(cuDevicePrimaryCtxRelease)      \
     X(cuDevicePrimaryCtxRetain)       \
     X(cuDriverGetVersion)             \
+    X(cuEventCreate)                  \
+    X(cuEventDestroy)                 \
+    X(cuEventQuery)                   \
+    X(cuEventRecord)                  \
     X(cuGetErrorName)                 \
     X(cuGetErrorString)               \
     X(cuInit)                         \
@@ -46,6 +51,7 @@
     X(cuMemRelease)                   \
     X(cuMemSetAccess)                 \
     X(cuMemUnmap)                     \
+    X(cuMemcpyAsync)                  \
     X(cuMemcpyDtoDAsync)              \
     X(cuMemcpyDtoHAsync)              \
     X(cuMemcpyHtoDAsync)              \

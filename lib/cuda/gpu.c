@@ -106,6 +106,7 @@ static int look(struct gi_gpu *g)
     if (r != CUDA_SUCCESS)
         return gi_cu_fail(r, "cannot identify GPU %d", g->device);
     memcpy(g->uuid, &uuid, sizeof(g->uuid));
+    g->host_atomics = attribute(g->device, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED) != 0;
     g->same_address =
         attribute(g->device, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM) != 0;
     int st = need(g, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
@@ -120,18 +121,51 @@ static int look(struct gi_gpu *g)
     return gi_cu_fail(r, "cuMemGetAllocationGranularity of GPU %d", g->device);
 }
 
-static int open_stream(struct gi_gpu *g)
+int gi_gpu_stream_open(struct gi_gpu *g, void **stream)
 {
     CUstreamCaptureMode mode;
-    CUstream stream = NULL;
+    CUstream made = NULL;
     int st = enter(g, &mode);
     if (st != GIN_OK)
         return st;
-    st = gi_cu_fail(gi_cu()->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING),
+    st = gi_cu_fail(gi_cu()->cuStreamCreate(&made, CU_STREAM_NON_BLOCKING),
                     "cuStreamCreate on GPU %d", g->device);
-    g->stream = stream;
+    *stream = made;
     leave(mode);
     return st;
+}
+
+void gi_gpu_stream_close(struct gi_gpu *g, void *stream)
+{
+    CUstreamCaptureMode mode;
+    if (stream == NULL || enter(g, &mode) != GIN_OK)
+        return;
+    gi_cu()->cuStreamSynchronize(stream);
+    gi_cu()->cuStreamDestroy(stream);
+    leave(mode);
+}
+
+int gi_gpu_event_open(struct gi_gpu *g, void **event)
+{
+    CUstreamCaptureMode mode;
+    CUevent made = NULL;
+    int st = enter(g, &mode);
+    if (st != GIN_OK)
+        return st;
+    st = gi_cu_fail(gi_cu()->cuEventCreate(&made, CU_EVENT_DISABLE_TIMING),
+                    "cuEventCreate on GPU %d", g->device);
+    *event = made;
+    leave(mode);
+    return st;
+}
+
+void gi_gpu_event_close(struct gi_gpu *g, void *event)
+{
+    CUstreamCaptureMode mode;
+    if (event == NULL || enter(g, &mode) != GIN_OK)
+        return;
+    gi_cu()->cuEventDestroy(event);
+    leave(mode);
 }
 
 int gi_gpu_open(const char *driver, int local_rank, struct gi_gpu **gpu, char *why, size_t n)
@@ -152,7 +186,7 @@ int gi_gpu_open(const char *driver, int local_rank, struct gi_gpu **gpu, char *w
     if (st == GIN_OK)
         st = look(g);
     if (st == GIN_OK)
-        st = open_stream(g);
+        st = gi_gpu_stream_open(g, &g->stream);
     if (st != GIN_OK) {
         gi_gpu_close(g);
         return st;
@@ -163,13 +197,9 @@ int gi_gpu_open(const char *driver, int local_rank, struct gi_gpu **gpu, char *w
 
 void gi_gpu_close(struct gi_gpu *g)
 {
-    CUstreamCaptureMode mode;
     if (g == NULL)
         return;
-    if (g->stream != NULL && enter(g, &mode) == GIN_OK) {
-        gi_cu()->cuStreamDestroy(g->stream);
-        leave(mode);
-    }
+    gi_gpu_stream_close(g, g->stream);
     if (g->retained)
         gi_cu()->cuDevicePrimaryCtxRelease(g->device);
     free(g);
@@ -324,7 +354,7 @@ void gi_gpu_host_free(struct gi_gpu *g, void *host)
     leave(mode);
 }
 
-int gi_gpu_host_register(struct gi_gpu *g, void *host, uint64_t bytes)
+int gi_gpu_host_register(struct gi_gpu *g, void *host, uint64_t bytes, bool *taken)
 {
     CUstreamCaptureMode mode;
     int st = enter(g, &mode);
@@ -333,7 +363,10 @@ int gi_gpu_host_register(struct gi_gpu *g, void *host, uint64_t bytes)
     CUresult r = gi_cu()->cuMemHostRegister(
         host, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
     leave(mode);
-    return gi_cu_fail(r, "cuMemHostRegister of %llu bytes for GPU %d", (ull)bytes, g->device);
+    *taken = r == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    return *taken
+               ? GIN_OK
+               : gi_cu_fail(r, "cuMemHostRegister of %llu bytes for GPU %d", (ull)bytes, g->device);
 }
 
 void gi_gpu_host_unregister(struct gi_gpu *g, void *host)

@@ -19,6 +19,7 @@ struct gi_gpu {
     void *context;
     void *stream;      /* non-blocking; for gi_gpu_fill() and copies */
     uint64_t granule;  /* of memory objects */
+    bool host_atomics; /* the GPU's atomics work on host memory, with the CPU's */
     bool same_address; /* registered host memory has one address for CPU and GPU */
     unsigned char uuid[16];
     char name[64];
@@ -59,8 +60,9 @@ void gi_gpu_free(struct gi_gpu *gpu, uint64_t addr);                  /* 0 is fi
 /* Zeroed pinned host memory that the GPU reaches at *addr. */
 int gi_gpu_host_alloc(struct gi_gpu *gpu, uint64_t bytes, void **host, uint64_t *addr);
 void gi_gpu_host_free(struct gi_gpu *gpu, void *host); /* NULL is fine */
-/* Pin memory that exists, for all GPUs of the process; at the same address where same_address. */
-int gi_gpu_host_register(struct gi_gpu *gpu, void *host, uint64_t bytes);
+/* Pin memory that exists, for all GPUs of the process; at the same address where same_address.
+ * *taken: it is pinned already, by somebody else. */
+int gi_gpu_host_register(struct gi_gpu *gpu, void *host, uint64_t bytes, bool *taken);
 void gi_gpu_host_unregister(struct gi_gpu *gpu, void *host);
 
 /* ---- copies: done when the call returns ---- */
@@ -69,5 +71,22 @@ int gi_gpu_fill(struct gi_gpu *gpu, uint64_t addr, unsigned char byte, uint64_t 
 int gi_gpu_write(struct gi_gpu *gpu, uint64_t addr, const void *from, uint64_t bytes);
 int gi_gpu_read(struct gi_gpu *gpu, void *to, uint64_t addr, uint64_t bytes);
 int gi_gpu_copy(struct gi_gpu *gpu, uint64_t to, uint64_t from, uint64_t bytes);
+
+/* ---- copies that go on while the caller does something else: for a thread that serves one GPU
+ * ----
+ */
+
+int gi_gpu_stream_open(struct gi_gpu *gpu, void **stream);  /* non-blocking */
+void gi_gpu_stream_close(struct gi_gpu *gpu, void *stream); /* waits for it; NULL is fine */
+int gi_gpu_event_open(struct gi_gpu *gpu, void **event);
+void gi_gpu_event_close(struct gi_gpu *gpu, void *event); /* NULL is fine */
+
+/* From here on this thread works for gpu alone, which the calls below rely on. */
+int gi_gpu_adopt(struct gi_gpu *gpu);
+
+/* Between any memory of GPUs and host; from pageable host memory it is read before this returns. */
+int gi_gpu_copy_start(void *stream, uint64_t to, uint64_t from, uint64_t bytes);
+int gi_gpu_event_mark(void *event, void *stream); /* behind what the stream has been given */
+int gi_gpu_event_passed(void *event, bool *passed);
 
 #endif
