@@ -66,6 +66,13 @@ static uint32_t apply32(uint32_t *w, enum gin_i_amo_op op, uint32_t value, uint3
     return expected;
 }
 
+uint64_t gi_amo_apply(void *word, enum gin_i_amo_op op, uint32_t bytes, uint64_t value,
+                      uint64_t expected)
+{
+    return bytes == 8 ? apply64(word, op, value, expected)
+                      : apply32(word, op, (uint32_t)value, (uint32_t)expected);
+}
+
 /* This process's address of the word, or why there is none. */
 static int find_word(const gin_t *g, gin_team_t team, int peer, gin_at_t at, enum gin_i_amo_op op,
                      uint32_t bytes, void **word)
@@ -116,8 +123,7 @@ int gin_i_amo(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
         st = find_word(g, team, peer, at, op, bytes, &word);
     if (st != GIN_OK)
         return st;
-    uint64_t was = bytes == 8 ? apply64(word, op, value, expected)
-                              : apply32(word, op, (uint32_t)value, (uint32_t)expected);
+    uint64_t was = gi_amo_apply(word, op, bytes, value, expected);
     if (op >= GIN_I_AMO_FETCH)
         *old = was;
     return GIN_OK;

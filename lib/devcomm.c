@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "barrier.h"
-#include "devcomm.h"
+#include "devcomm_cuda.h"
+#include "engine.h"
 #include "retired.h"
 
 #define MAX_CONTEXTS 1024u
@@ -77,18 +78,16 @@ static int check_numbers(const gin_devcomm_reqs_t *r)
 /* What this version cannot do, by name and with the reason. */
 static int check_features(const gin_devcomm_reqs_t *r)
 {
-    if (r->device == GIN_DEVICE_CUDA)
-        return gi_fail(GIN_ENOTSUP, "gin_devcomm_create: device CUDA: kernels are not supported by "
-                                    "this version; use GIN_DEVICE_HOST");
-    if (r->backend == GIN_BACKEND_ENGINE)
+    if (r->backend == GIN_BACKEND_ENGINE && r->device == GIN_DEVICE_HOST)
         return gi_fail(GIN_ENOTSUP,
-                       "gin_devcomm_create: backend ENGINE: there is no network or GPU "
+                       "gin_devcomm_create: backend ENGINE with device HOST: there is no network "
                        "for it to serve in this version; use AUTO or DIRECT");
     if (r->backend == GIN_BACKEND_GDA)
         return gi_fail(GIN_ENOTSUP, "gin_devcomm_create: backend GDA is not built; use AUTO");
     if (r->multimem)
-        return gi_fail(GIN_ENOTSUP,
-                       "gin_devcomm_create: multimem: host memory has no multicast addresses");
+        return gi_fail(GIN_ENOTSUP, "gin_devcomm_create: multimem: %s",
+                       r->device == GIN_DEVICE_CUDA ? "multicast is not built"
+                                                    : "host memory has no multicast addresses");
     if (r->paths != 0 && (r->paths & GIN_PATH_LSA) == 0)
         return gi_fail(GIN_ENOTSUP,
                        "gin_devcomm_create: paths 0x%x leave out load/store access, and this "
@@ -127,6 +126,7 @@ static const char *const number_names[] = {"contexts",        "signals",      "c
 
 struct ballot {
     uint64_t number[NUMBERS];
+    uint32_t device, engine; /* may differ */
 };
 
 static void ballot_fill(struct ballot *b, const gin_devcomm_reqs_t *r, uint64_t barrier_bytes)
@@ -140,6 +140,8 @@ static void ballot_fill(struct ballot *b, const gin_devcomm_reqs_t *r, uint64_t 
                                  r->scratch,         r->connection,      r->paths,
                                  r->strong != 0,     r->va != 0,         barrier_bytes};
     memcpy(b->number, n, sizeof(n));
+    b->device = r->device;
+    b->engine = r->device == GIN_DEVICE_CUDA && r->backend != GIN_BACKEND_DIRECT;
 }
 
 static int ballots_count(const struct ballot *all, int size)
@@ -154,14 +156,30 @@ static int ballots_count(const struct ballot *all, int size)
     return GIN_OK;
 }
 
+/* Who has kernels, and what that means for all. */
+static void note_devices(struct gi_devcomm *d, const struct ballot *all)
+{
+    bool cpu = false, engine = false;
+    for (int r = 0; r < d->comm->size; r++) {
+        d->device_of[r] = (uint8_t)all[r].device;
+        d->kernels = d->kernels || all[r].device == GIN_DEVICE_CUDA;
+        cpu = cpu || all[r].device == GIN_DEVICE_HOST;
+        engine = engine || all[r].engine;
+    }
+    d->host_signals = d->kernels && (cpu || engine);
+}
+
 /*
  * First whether all ranks make this call and none refuses it, then what they ask for: ranks in
  * different calls would not meet in the gathering.
  */
-static int agree_reqs(gin_comm_t *comm, const gin_devcomm_reqs_t *r, uint64_t barrier_bytes, int st)
+static int agree_reqs(gin_comm_t *comm, struct gi_devcomm *d, const gin_devcomm_reqs_t *r,
+                      uint64_t barrier_bytes, int st)
 {
     struct ballot mine, *all = malloc((size_t)comm->size * sizeof(*all));
-    if (st == GIN_OK && all == NULL)
+    if (d != NULL)
+        d->device_of = malloc((size_t)comm->size);
+    if (st == GIN_OK && (all == NULL || d->device_of == NULL))
         st = gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %d ranks", comm->size);
     st = gi_agree_on(comm, GI_AGREE_DEVCOMM, 0, 0, 0, st);
     if (st == GIN_OK) {
@@ -170,6 +188,8 @@ static int agree_reqs(gin_comm_t *comm, const gin_devcomm_reqs_t *r, uint64_t ba
     }
     if (st == GIN_OK)
         st = ballots_count(all, comm->size);
+    if (st == GIN_OK)
+        note_devices(d, all);
     free(all);
     return st;
 }
@@ -192,16 +212,21 @@ static int private_up(struct gi_devcomm *d)
     d->counters = calloc(n * r->counters + 1, sizeof(*d->counters));
     if (d->dc == NULL || d->bases == NULL || d->counters == NULL)
         return gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %zu contexts", n);
-    return gi_barriers_open(d->comm, &d->reqs, d->barriers_off, &d->barriers);
+    int st = gi_barriers_open(d->comm, &d->reqs, d->barriers_off, &d->barriers);
+    if (st == GIN_OK && r->device == GIN_DEVICE_CUDA)
+        st = gi_devcomm_cuda_open(d);
+    return st == GIN_OK && d->kernel != NULL ? gi_engine_add(d) : st;
 }
 
 static void private_down(struct gi_devcomm *d)
 {
+    gi_devcomm_cuda_close(d);
     gi_barriers_close(d->barriers);
     gi_retired_give(d->dc, d->dc_bytes);
     free(d->counters);
     free(d->bases);
     free(d->teams);
+    free(d->device_of);
     free(d);
 }
 
@@ -267,6 +292,8 @@ static void fill(struct gi_devcomm *d, gin_devcomm_t *dev)
     dev->windows = (uint64_t)(uintptr_t)gi_windows_table(comm);
     dev->lsa_of = (uint64_t)(uintptr_t)comm->lsa_of;
     dev->serial = dc->serial;
+    if (d->kernel != NULL)
+        gi_devcomm_cuda_show(d, dev);
 }
 
 /* My own copy of the demands, as long as the device communicator lives. */
@@ -287,6 +314,28 @@ static int keep_teams(struct gi_devcomm *d, gin_team_barrier_t *given)
     return GIN_OK;
 }
 
+/* The symmetric blocks. Collective: all ranks have them, or none. */
+static int blocks_take(struct gi_devcomm *d)
+{
+    int st = d->kernels ? gi_cuda_up(d->comm) : GIN_OK;
+    if (st != GIN_OK)
+        return st;
+    st = gi_memory_take(d->comm, GIN_KIND_HOST, d->bytes, &d->off);
+    if (st != GIN_OK || !d->kernels)
+        return st;
+    d->cuda_bytes = gi_devcomm_cuda_plan(d);
+    st = gi_memory_take(d->comm, GIN_KIND_CUDA, d->cuda_bytes, &d->cuda_off);
+    if (st != GIN_OK)
+        gi_memory_give(d->comm, GIN_KIND_HOST, d->off);
+    return st;
+}
+
+static int blocks_give(struct gi_devcomm *d)
+{
+    int st = gi_memory_give(d->comm, GIN_KIND_HOST, d->off);
+    return st == GIN_OK && d->kernels ? gi_memory_give(d->comm, GIN_KIND_CUDA, d->cuda_off) : st;
+}
+
 static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *dev)
 {
     struct gi_devcomm *d = calloc(1, sizeof(*d));
@@ -301,14 +350,14 @@ static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *de
         d->reqs = r;
         st = keep_teams(d, r.team_barriers);
     }
-    st = agree_reqs(comm, &r, barriers, st);
+    st = agree_reqs(comm, d, &r, barriers, st);
     if (st != GIN_OK)
         goto free_d;
     d->wait_timeout_ns = r.wait_timeout_ns;
     d->barrier_timeout_ns = r.barrier_timeout_ns;
     barriers = (barriers + 63) & ~(uint64_t)63;
     d->bytes = cells_bytes(&r) + barriers + ((r.scratch + 63) & ~(uint64_t)63) + 64;
-    st = gi_memory_take(comm, GIN_KIND_HOST, d->bytes, &d->off);
+    st = blocks_take(d);
     if (st != GIN_OK) {
         gi_fail_context("gin_devcomm_create");
         goto free_d;
@@ -319,7 +368,8 @@ static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *de
     /* also the barrier after which peers may write into the zeroed block */
     st = gi_agree_on(comm, GI_AGREE_DEVCOMM, d->off, d->bytes, 0, st);
     if (st != GIN_OK) {
-        gi_memory_give(comm, GIN_KIND_HOST, d->off);
+        gi_engine_remove(d);
+        blocks_give(d);
         goto free_d;
     }
     fill(d, dev);
@@ -347,7 +397,7 @@ static struct gi_devcomm **find(gin_comm_t *comm, const gin_devcomm_t *dev)
     if (dev == NULL || dev->magic != GIN_DEVCOMM_MAGIC)
         return NULL;
     for (struct gi_devcomm **p = &comm->devcomms; *p != NULL; p = &(*p)->next)
-        if ((uint64_t)(uintptr_t)(*p)->dc == dev->state && (*p)->dc->serial == dev->serial)
+        if ((*p)->dc->serial == dev->serial)
             return p;
     return NULL;
 }
@@ -362,8 +412,8 @@ int gin_devcomm_destroy(gin_comm_t *comm, gin_devcomm_t *dev)
         return gi_fail(GIN_ESTATE, "gin_devcomm_destroy: not a live device communicator of this "
                                    "communicator (destroyed already?)");
     struct gi_devcomm *d = *p;
-    st = gi_memory_give(comm, GIN_KIND_HOST,
-                        d->off); /* meets the others: none of them uses the block any more */
+    gi_engine_remove(d);
+    st = blocks_give(d); /* meets the others: none of them uses the blocks any more */
     if (st != GIN_OK) {
         gi_fail_context("gin_devcomm_destroy");
         return st;
@@ -379,6 +429,7 @@ void gi_devcomms_close(gin_comm_t *comm)
     while (comm->devcomms != NULL) {
         struct gi_devcomm *d = comm->devcomms;
         comm->devcomms = d->next;
+        gi_engine_remove(d);
         private_down(d);
     }
 }

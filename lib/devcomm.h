@@ -2,14 +2,17 @@
 /*
  * A device communicator behind its 64 public bytes. Its symmetric memory is one block of the host
  * heap: [signal cells of all contexts | barrier inboxes | scratch]; what only the owner touches is
- * private.
+ * private. Where kernels take part every rank has a second block, in the GPU heap:
+ * [signal cells | inboxes | scratch], and kernels' private state lies in GPU memory
+ * (devcomm_cuda.c).
  */
 #ifndef GI_DEVCOMM_H
 #define GI_DEVCOMM_H
 
 #include "comm.h"
 
-struct gi_barriers; /* lib/barrier.c's part */
+struct gi_barriers;    /* lib/barrier.c's part */
+struct gi_kernel_side; /* lib/devcomm_cuda.c's */
 
 struct gi_devcomm {
     gin_comm_t *comm;
@@ -23,6 +26,14 @@ struct gi_devcomm {
     gin_team_barrier_t *teams;                    /* copy of reqs.team_barriers */
     uint64_t wait_timeout_ns, barrier_timeout_ns; /* 0: none */
     struct gi_barriers *barriers;
+
+    uint8_t *device_of; /* by world rank: enum gin_device */
+    bool kernels;       /* some rank's device is CUDA: all have a block in the GPU heap, too */
+    bool host_signals;  /* CPU ranks or engines raise signals of kernels, in the host heap */
+    uint64_t cuda_off, cuda_bytes;        /* that block: heap offset, size */
+    uint64_t cuda_barriers, cuda_scratch; /* offsets in it */
+    uint64_t host_reach;                  /* bytes of host slots that my kernels reach */
+    struct gi_kernel_side *kernel;        /* mine; NULL: my device is HOST */
     struct gi_devcomm *next;
 };
 

@@ -28,6 +28,9 @@ int gin_i_open(const gin_devcomm_t *dev, uint32_t index, gin_t *g)
     if (dev == NULL || dev->magic != GIN_DEVCOMM_MAGIC || dev->abi != GIN_DEVCOMM_ABI)
         return gi_fail(GIN_ESTATE, "gin_open: not a device communicator (destroyed, or made by "
                                    "another version?)");
+    if (dev->device == GIN_DEVICE_CUDA)
+        return gi_fail(GIN_ENOTSUP, "gin_open: this device communicator was made for kernels "
+                                    "(device CUDA); host threads need one with device HOST");
     struct gin_i_dc *dc = (struct gin_i_dc *)(uintptr_t)dev->state;
     if (dc->magic != GIN_DEVCOMM_MAGIC || dc->serial != dev->serial)
         return gi_fail(GIN_ESTATE, "gin_open: the device communicator has been destroyed, or "

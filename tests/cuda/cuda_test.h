@@ -4,6 +4,7 @@
 #define GINSHMEM_TESTS_CUDA_CUDA_TEST_H
 
 #include <dlfcn.h>
+#include <ginshmem/impl/desc.h>
 #include "tests/mp.h"
 
 __attribute__((constructor)) static void use_fake_driver(void)
@@ -35,6 +36,35 @@ static inline long fake_live(void)
 static inline long fake_calls(void)
 {
     return ((long (*)(void))fake("fake_cuda_calls"))();
+}
+
+static inline void fake_fault(int device)
+{
+    ((void (*)(int))fake("fake_cuda_fault"))(device);
+}
+
+/* A device communicator for kernels, whose memory the CPU can look at. */
+static inline bool cuda_dev(struct mp *mp, gin_devcomm_reqs_t *reqs)
+{
+    gin_devcomm_reqs_t r;
+    gin_devcomm_reqs_init(&r);
+    r = reqs != NULL ? *reqs : r;
+    r.device = GIN_DEVICE_CUDA;
+    return EXPECT_OK(gin_devcomm_create(mp->comm, &r, &mp->dev));
+}
+
+/* What a kernel would find there. */
+static inline const struct gin_i_dc *cuda_dc(const struct mp *mp)
+{
+    return (const struct gin_i_dc *)(uintptr_t)mp->dev.state;
+}
+
+static inline const struct gin_i_window *cuda_window(const struct mp *mp, gin_window_t win)
+{
+    const struct gin_i_window *const *pages =
+        (const struct gin_i_window *const *)(uintptr_t)mp->dev.windows;
+    uint32_t id = (uint32_t)win.w;
+    return &pages[(id / GIN_I_WINDOW_PAGE) % GIN_I_WINDOW_PAGES][id % GIN_I_WINDOW_PAGE];
 }
 
 #endif

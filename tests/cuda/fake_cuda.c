@@ -187,8 +187,7 @@ API CUresult cuDeviceGet(CUdevice *device, int ordinal)
 API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice device)
 {
     (void)device;
-    (void)what;
-    *value = 1;
+    *value = what != CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED; /* as over PCIe */
     return CUDA_SUCCESS;
 }
 
@@ -248,6 +247,14 @@ API CUresult cuCtxPopCurrent(CUcontext *context)
     if (depth == 0)
         return CUDA_ERROR_INVALID_CONTEXT;
     *context = stack[--depth];
+    return CUDA_SUCCESS;
+}
+
+API CUresult cuCtxSetCurrent(CUcontext context)
+{
+    if (depth == 0)
+        depth = 1;
+    stack[depth - 1] = context;
     return CUDA_SUCCESS;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A CUDA driver without GPU, for tests of what the host does: memory of a "GPU" is a memory object
- * of the kernel, mapped here, so that the CPU can look at it; streams are done at once. Whatever is
+ * of the kernel, mapped here, so that the CPU can look at it; streams are done late. Whatever is
  * asked for is checked (bounds, granularity, access), so that a sloppy call fails. The library is
  * opened by the path that GINSHMEM_TEST_LIBCUDA names; FAKE_CUDA_DEVICES is the number of devices,
  * 2 by default.

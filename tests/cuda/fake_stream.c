@@ -1,52 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fake driver's streams, which do at once what they are given, and copies. */
+/*
+ * The fake driver's streams: work waits in a queue until somebody waits for it, or has asked for an
+ * event for the third time; so what must not happen before a copy has arrived can be caught.
+ */
+#include <stdlib.h>
 #include "tests/cuda/fake_int.h"
 
-/* ---- streams and copies ---- */
+#define PATIENCE 3 /* queries of an event until the work before it is done */
 
-API CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
-{
-    (void)flags;
-    ENTER();
-    CUresult r = fake_usable();
-    if (r != CUDA_SUCCESS)
-        LEAVE(r);
-    struct thing *t = fake_make(STREAM, 0, 0);
-    t->device = fake_current()->device;
-    *stream = (CUstream)t->at;
-    LEAVE(CUDA_SUCCESS);
-}
+/* A copy, a fill (from 0) or, without bytes, an event. */
+struct work {
+    struct work *next;
+    CUdeviceptr to, from;
+    size_t bytes;
+    unsigned char fill;
+    char *kept; /* what pageable memory held when the copy was issued */
+    struct thing *event;
+};
 
-API CUresult cuStreamDestroy(CUstream stream)
+/* Streams and events use `object` for their first piece of work, and an event's stream. */
+static struct work **queue_of(struct thing *stream)
 {
-    ENTER();
-    struct thing *t = fake_find(STREAM, (uintptr_t)stream);
-    if (t == NULL)
-        LEAVE(CUDA_ERROR_INVALID_HANDLE);
-    fake_drop(t);
-    LEAVE(CUDA_SUCCESS);
-}
-
-static CUresult stream_state(CUstream stream)
-{
-    struct thing *t = fake_find(STREAM, (uintptr_t)stream);
-    CUresult r = fake_usable();
-    if (r != CUDA_SUCCESS)
-        return r;
-    return t != NULL && t->device == fake_current()->device ? CUDA_SUCCESS
-                                                            : CUDA_ERROR_INVALID_HANDLE;
-}
-
-API CUresult cuStreamSynchronize(CUstream stream)
-{
-    ENTER();
-    LEAVE(stream_state(stream));
-}
-
-API CUresult cuStreamQuery(CUstream stream)
-{
-    pthread_mutex_lock(&fake_lock);
-    LEAVE(stream_state(stream));
+    return (struct work **)(void *)&stream->object;
 }
 
 /* May the current context's GPU reach all of it? */
@@ -79,46 +54,198 @@ static bool reaches(CUdeviceptr at, size_t bytes)
     return true;
 }
 
-API CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char byte, size_t bytes, CUstream stream)
+static CUresult stream_state(CUstream stream, struct thing **t)
+{
+    CUresult r = fake_usable();
+    *t = fake_find(STREAM, (uintptr_t)stream);
+    if (r != CUDA_SUCCESS)
+        return r;
+    return *t != NULL && (*t)->device == fake_current()->device ? CUDA_SUCCESS
+                                                                : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* Do the oldest piece of work; false: there is none. */
+static bool run_one(struct thing *stream)
+{
+    struct work *w = *queue_of(stream);
+    if (w == NULL)
+        return false;
+    *queue_of(stream) = w->next;
+    if (w->event != NULL)
+        w->event->object = NULL;
+    else if (w->kept != NULL)
+        memcpy((void *)(uintptr_t)w->to, w->kept, w->bytes);
+    else if (w->from != 0)
+        memcpy((void *)(uintptr_t)w->to, (void *)(uintptr_t)w->from, w->bytes);
+    else
+        memset((void *)(uintptr_t)w->to, w->fill, w->bytes);
+    free(w->kept);
+    free(w);
+    return true;
+}
+
+static void append(struct thing *stream, struct work work)
+{
+    struct work **p = queue_of(stream), *w = malloc(sizeof(*w));
+    while (*p != NULL)
+        p = &(*p)->next;
+    *w = work;
+    w->next = NULL;
+    *p = w;
+}
+
+API CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
+{
+    (void)flags;
+    ENTER();
+    CUresult r = fake_usable();
+    if (r != CUDA_SUCCESS)
+        LEAVE(r);
+    struct thing *t = fake_make(STREAM, 0, 0);
+    t->device = fake_current()->device;
+    *stream = (CUstream)t->at;
+    LEAVE(CUDA_SUCCESS);
+}
+
+API CUresult cuStreamDestroy(CUstream stream)
 {
     ENTER();
-    CUresult r = stream_state(stream);
-    if (r == CUDA_SUCCESS && !reaches(at, bytes))
-        r = CUDA_ERROR_INVALID_VALUE;
-    if (r == CUDA_SUCCESS)
-        memset((void *)(uintptr_t)at, byte, bytes);
+    struct thing *t = fake_find(STREAM, (uintptr_t)stream);
+    if (t == NULL)
+        LEAVE(CUDA_ERROR_INVALID_HANDLE);
+    while (run_one(t))
+        ;
+    fake_drop(t);
+    LEAVE(CUDA_SUCCESS);
+}
+
+API CUresult cuStreamSynchronize(CUstream stream)
+{
+    struct thing *t;
+    ENTER();
+    CUresult r = stream_state(stream, &t);
+    while (r == CUDA_SUCCESS && run_one(t))
+        ;
     LEAVE(r);
+}
+
+API CUresult cuStreamQuery(CUstream stream)
+{
+    struct thing *t;
+    pthread_mutex_lock(&fake_lock);
+    CUresult r = stream_state(stream, &t);
+    LEAVE(r == CUDA_SUCCESS && *queue_of(t) != NULL ? CUDA_ERROR_NOT_READY : r);
+}
+
+API CUresult cuEventCreate(CUevent *event, unsigned int flags)
+{
+    (void)flags;
+    ENTER();
+    CUresult r = fake_usable();
+    if (r == CUDA_SUCCESS)
+        *event = (CUevent)fake_make(EVENT, 0, 0)->at;
+    LEAVE(r);
+}
+
+API CUresult cuEventDestroy(CUevent event)
+{
+    ENTER();
+    struct thing *t = fake_find(EVENT, (uintptr_t)event);
+    if (t == NULL || t->object != NULL)
+        LEAVE(CUDA_ERROR_INVALID_HANDLE);
+    fake_drop(t);
+    LEAVE(CUDA_SUCCESS);
+}
+
+API CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    struct thing *s, *t;
+    ENTER();
+    CUresult r = stream_state(stream, &s);
+    t = fake_find(EVENT, (uintptr_t)event);
+    if (t == NULL || t->object != NULL)
+        r = CUDA_ERROR_INVALID_HANDLE;
+    if (r == CUDA_SUCCESS) {
+        t->object = s;
+        t->refs = PATIENCE;
+        append(s, (struct work){.event = t});
+    }
+    LEAVE(r);
+}
+
+API CUresult cuEventQuery(CUevent event)
+{
+    pthread_mutex_lock(&fake_lock);
+    CUresult r = fake_usable();
+    struct thing *t = fake_find(EVENT, (uintptr_t)event);
+    if (r == CUDA_SUCCESS && t->object != NULL && --t->refs > 0)
+        r = CUDA_ERROR_NOT_READY;
+    while (r == CUDA_SUCCESS && t->object != NULL)
+        run_one(t->object);
+    LEAVE(r);
+}
+
+/* ---- work ---- */
+
+/* Memory that the driver does not know is the host's, and read at once. */
+static bool pageable(CUdeviceptr at)
+{
+    static const enum kind kinds[] = {MAPPED, PLAIN, IPC, PINNED, REGISTERED};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (fake_around(kinds[i], at, 1) != NULL)
+            return false;
+    return true;
+}
+
+static CUresult copy(const char *entry, CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                     CUstream stream)
+{
+    struct thing *t;
+    CUresult r = fake_enter(entry);
+    if (r != CUDA_SUCCESS)
+        return r;
+    struct work w = {.to = to, .from = from, .bytes = bytes};
+    r = stream_state(stream, &t);
+    if (r == CUDA_SUCCESS &&
+        ((!pageable(to) && !reaches(to, bytes)) || (!pageable(from) && !reaches(from, bytes))))
+        r = CUDA_ERROR_INVALID_VALUE;
+    if (r == CUDA_SUCCESS && pageable(from)) {
+        w.kept = malloc(bytes + 1);
+        memcpy(w.kept, (void *)(uintptr_t)from, bytes);
+    }
+    if (r == CUDA_SUCCESS)
+        append(t, w);
+    LEAVE(r);
+}
+
+API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    return copy(__func__, to, from, bytes, stream);
 }
 
 API CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
-    ENTER();
-    CUresult r = stream_state(stream);
-    if (r == CUDA_SUCCESS && !reaches(to, bytes))
-        r = CUDA_ERROR_INVALID_VALUE;
-    if (r == CUDA_SUCCESS)
-        memcpy((void *)(uintptr_t)to, from, bytes);
-    LEAVE(r);
+    return copy(__func__, to, (CUdeviceptr)(uintptr_t)from, bytes, stream);
 }
 
 API CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    ENTER();
-    CUresult r = stream_state(stream);
-    if (r == CUDA_SUCCESS && !reaches(from, bytes))
-        r = CUDA_ERROR_INVALID_VALUE;
-    if (r == CUDA_SUCCESS)
-        memcpy(to, (void *)(uintptr_t)from, bytes);
-    LEAVE(r);
+    return copy(__func__, (CUdeviceptr)(uintptr_t)to, from, bytes, stream);
 }
 
 API CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
+    return copy(__func__, to, from, bytes, stream);
+}
+
+API CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char byte, size_t bytes, CUstream stream)
+{
+    struct thing *t;
     ENTER();
-    CUresult r = stream_state(stream);
-    if (r == CUDA_SUCCESS && (!reaches(to, bytes) || !reaches(from, bytes)))
+    CUresult r = stream_state(stream, &t);
+    if (r == CUDA_SUCCESS && !reaches(at, bytes))
         r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS)
-        memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
+        append(t, (struct work){.to = at, .bytes = bytes, .fill = byte});
     LEAVE(r);
 }

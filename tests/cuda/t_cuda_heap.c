@@ -105,6 +105,11 @@ MP_TEST_N(growth_reaches_all_ranks, "1 2 3 5")
 MP_TEST_N(small_blocks_ask_nothing_of_the_driver, "2")
 {
     void *p = take(mp, 4 * K);
+    gin_devcomm_reqs_t r;
+    gin_devcomm_reqs_init(&r);
+    r.device = GIN_DEVICE_CUDA;
+    r.backend = GIN_BACKEND_DIRECT;
+    EXPECT_OK(gin_devcomm_create(mp->comm, &r, &mp->dev));
     EXPECT_OK(gin_comm_barrier(mp->comm));
     long calls = fake_calls();
     EXPECT_OK(gin_comm_barrier(mp->comm));

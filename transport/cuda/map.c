@@ -378,8 +378,12 @@ static int prove(struct gi_cuda_map *m)
             st = gi_fail(GIN_ESYS, "my own GPU memory could not be read back");
     }
     say(&mine, st, true);
+    mine.stride = m->refused[0] == 0;
     free(all);
     st = hear(&m->c, &mine, &all);
+    m->complete = st == GIN_OK;
+    for (int r = 0; r < c->size && m->complete; r++)
+        m->complete = all[r].stride != 0;
 free_all:
     free(all);
     free(random);

@@ -31,6 +31,7 @@ struct gi_cuda_map {
     uint64_t mapped;  /* bytes of every slot that are there */
     uint64_t align;   /* what every slot is a multiple of */
     uint8_t *reach;   /* by LSA rank: my GPU reads and writes its slot; proven by a token */
+    bool complete;    /* every GPU of every LSA team reaches all GPUs of its team */
     char refused[96]; /* about the first rank that has a GPU and is not reached, or "" */
     struct gi_cuda_map_config c;
     struct gi_cuda_region *region; /* the process' */

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine's thread. It polls, since a kernel wakes nobody; the longer there was nothing to do,
+ * the less. Every few milliseconds it looks at the communicator's and the GPU's health and shows a
+ * failure to its kernels.
+ */
+#include "engine_int.h"
+
+#include <stdlib.h>
+
+#define LOOK_NS     5000000u /* between two looks at the communicator */
+#define EAGER       20000u   /* idle rounds before it yields */
+#define LAZY        (EAGER + 2000u)
+#define LAZY_NS     50000u   /* its sleep, once that idle */
+#define RINGLESS_NS 2000000u /* its sleep where there is nothing to serve */
+
+static void show_error(struct gi_engine *e, int status, int rank)
+{
+    for (struct gi_devcomm *d = e->served; d != NULL; d = d->kernel->next)
+        if (*d->kernel->error == 0)
+            GIN_STORE_RELEASE(d->kernel->error, gi_error_word(status, rank));
+}
+
+static void look(struct gi_engine *e)
+{
+    gin_comm_t *comm = e->comm;
+    char why[120];
+    uint64_t now = gi_now_ns();
+    if (now < e->next_look)
+        return;
+    e->next_look = now + LOOK_NS;
+    if (gi_comm_status_quiet(comm) == GIN_OK && gi_gpu_health(e->gpu) != GIN_OK) {
+        snprintf(why, sizeof(why), "rank %d: %.100s", comm->rank, gin_last_error());
+        gi_comm_set_failed(comm, GIN_EPEER, comm->rank, why);
+    }
+    if (gi_comm_health(comm) != GIN_OK)
+        show_error(e, gi_comm_status_quiet(comm), comm->status_rank);
+}
+
+/* Cores that are needed elsewhere are not polled away for long. */
+static void rest(const struct gi_engine *e, uint32_t idle, bool rings)
+{
+    bool crowded = gi_os_cores() < 2 * e->comm->node_size;
+    if (!rings)
+        gi_os_sleep_ns(RINGLESS_NS);
+    else if (idle < (crowded ? 200u : EAGER))
+        GIN_PAUSE();
+    else if (!crowded || idle < LAZY)
+        gi_os_yield();
+    else
+        gi_os_sleep_ns(LAZY_NS);
+}
+
+static bool serve_all(struct gi_engine *e, bool *rings)
+{
+    bool busy = false;
+    *rings = false;
+    for (struct gi_devcomm *d = e->served; d != NULL; d = d->kernel->next) {
+        struct gi_kernel_side *k = d->kernel;
+        bool moves = false;
+        for (uint32_t i = 0; i < k->n_rings; i++) {
+            moves |= gi_engine_serve(e, d, &k->rings[i]);
+            moves |= k->rings[i].first != NULL;
+        }
+        k->drained = k->closing && !moves;
+        *rings = *rings || k->n_rings != 0;
+        busy |= moves;
+    }
+    return busy;
+}
+
+static void *run(void *arg)
+{
+    struct gi_engine *e = arg;
+    uint32_t idle = 0;
+    bool rings;
+    gi_log_set_rank(e->comm->rank);
+    gi_gpu_adopt(e->gpu);
+    pthread_mutex_lock(&e->lock);
+    while (!e->stop) {
+        idle = serve_all(e, &rings) ? 0 : idle + 1;
+        if (idle == 0 || (idle & 63) == 0 || !rings)
+            look(e);
+        if (atomic_load_explicit(&e->wanted, memory_order_acquire) == 0 && idle != 0)
+            rest(e, idle, rings);
+        if (atomic_load_explicit(&e->wanted, memory_order_acquire) != 0) {
+            pthread_mutex_unlock(&e->lock);
+            while (atomic_load_explicit(&e->wanted, memory_order_acquire) != 0)
+                gi_os_yield();
+            pthread_mutex_lock(&e->lock);
+        }
+    }
+    pthread_mutex_unlock(&e->lock);
+    return NULL;
+}
+
+/* The thread holds its lock nearly always: ask for it. */
+static void lock(struct gi_engine *e)
+{
+    atomic_fetch_add_explicit(&e->wanted, 1, memory_order_acq_rel);
+    pthread_mutex_lock(&e->lock);
+    atomic_fetch_sub_explicit(&e->wanted, 1, memory_order_acq_rel);
+}
+
+/* ---- coming and going ---- */
+
+static int open_streams(struct gi_engine *e)
+{
+    int st = GIN_OK;
+    for (uint32_t i = 0; i < GI_ENGINE_STREAMS && st == GIN_OK; i++)
+        st = gi_gpu_stream_open(e->gpu, &e->stream[i]);
+    return st == GIN_OK ? gi_requests_open(e) : st;
+}
+
+static void free_engine(struct gi_engine *e)
+{
+    for (uint32_t i = 0; i < GI_ENGINE_STREAMS; i++)
+        gi_gpu_stream_close(e->gpu, e->stream[i]);
+    gi_requests_close(e);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+static int start(struct gi_cuda *c)
+{
+    struct gi_engine *e = calloc(1, sizeof(*e));
+    if (e == NULL)
+        return gi_fail(GIN_ENOMEM, "no memory for the engine");
+    pthread_mutex_init(&e->lock, NULL);
+    e->comm = c->comm;
+    e->gpu = c->gpu;
+    int st = open_streams(e);
+    if (st == GIN_OK) {
+        int err = gi_os_thread(&e->thread, run, e, "gin-engine");
+        if (err != 0)
+            st = gi_fail(GIN_ESYS, "cannot start the engine's thread: %s", gi_os_strerror(err));
+    }
+    if (st != GIN_OK) {
+        free_engine(e);
+        return st;
+    }
+    c->engine = e;
+    return GIN_OK;
+}
+
+int gi_engine_add(struct gi_devcomm *d)
+{
+    struct gi_cuda *c = d->comm->cuda;
+    if (c->engine == NULL) {
+        int st = start(c);
+        if (st != GIN_OK)
+            return st;
+    }
+    lock(c->engine);
+    d->kernel->next = c->engine->served;
+    c->engine->served = d;
+    d->kernel->served = true;
+    pthread_mutex_unlock(&c->engine->lock);
+    return GIN_OK;
+}
+
+/* Until the thread says that it is, or there is no hope. */
+static void drain(struct gi_engine *e, struct gi_devcomm *d)
+{
+    uint64_t deadline = gi_deadline_in(e->comm->env.coll_timeout);
+    for (bool drained = false; !drained && gi_now_ns() < deadline;) {
+        lock(e);
+        d->kernel->closing = true;
+        drained = d->kernel->drained || gi_comm_status_quiet(e->comm) != GIN_OK;
+        pthread_mutex_unlock(&e->lock);
+        if (!drained)
+            gi_os_sleep_ns(20000);
+    }
+}
+
+void gi_engine_remove(struct gi_devcomm *d)
+{
+    struct gi_cuda *c = d->comm->cuda;
+    struct gi_engine *e = c != NULL ? c->engine : NULL;
+    if (e == NULL || d->kernel == NULL || !d->kernel->served)
+        return;
+    if (d->kernel->n_rings != 0)
+        drain(e, d);
+    lock(e);
+    struct gi_devcomm **p = &e->served;
+    while (*p != d)
+        p = &(*p)->kernel->next;
+    *p = d->kernel->next;
+    for (uint32_t i = 0; i < d->kernel->n_rings; i++)
+        gi_requests_drop(e, &d->kernel->rings[i]);
+    d->kernel->served = false;
+    e->stop = e->served == NULL;
+    pthread_mutex_unlock(&e->lock);
+    if (!e->stop)
+        return;
+    pthread_join(e->thread, NULL);
+    c->engine = NULL;
+    free_engine(e);
+}

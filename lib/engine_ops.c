@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptors: what they name, and doing it. Memory of GPUs is moved by the copy engine, on streams
+ * of the engine's own; host memory by this thread. The action follows when the copy has arrived, a
+ * strong one when everything in front of it has, too. A descriptor that cannot be done kills its
+ * context with the reason, and counts as complete, so that its waiters look at the error.
+ */
+#include "engine_int.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ops.h"
+#include "window_impl.h"
+
+#define TAKE_AT_ONCE 64 /* descriptors of a ring before the next one has its turn */
+#define POLL_AT_ONCE 8  /* events of a ring */
+
+#define ACTIONS (GIN_I_DESC_SLOT | GIN_I_DESC_ADD_AT | GIN_I_DESC_SET_AT)
+
+/* A descriptor on its way from names to addresses. */
+struct job {
+    struct gi_engine *e;
+    struct gi_devcomm *d;
+    struct gi_ring *r;
+    const struct gin_i_op *op;
+};
+
+/* Memory: this process's address of it, or, with a pid, another one's. */
+struct spot {
+    uint64_t addr;
+    bool gpu; /* or perhaps: the driver has to look */
+    pid_t pid;
+};
+
+/* ---- names ---- */
+
+static const struct gin_i_window *find_window(const gin_comm_t *comm, uint32_t name)
+{
+    uint32_t id = name & (GI_WINDOW_IDS - 1);
+    const struct gin_i_window *w = gi_window_at(&comm->windows->table, id);
+    uint64_t handle = GIN_LOAD_ACQUIRE(&w->handle);
+    bool live = handle != 0 && ((uint32_t)(handle >> 32) & 0xfff) == name >> 20;
+    if (!live)
+        gi_fail(GIN_ESTATE, "window %" PRIu32 " is not live in this communicator", id);
+    return live ? w : NULL;
+}
+
+/* [off, off + bytes) of a window at a rank. */
+static int find_spot(const struct job *j, uint32_t name, int world, uint64_t off, uint64_t bytes,
+                     bool update, struct spot *s)
+{
+    gin_comm_t *comm = j->e->comm;
+    const struct gin_i_window *w = find_window(comm, name);
+    void *addr;
+    if (w == NULL)
+        return GIN_ESTATE;
+    uint64_t size = gi_window_size(comm, w);
+    if (off > size || bytes > size - off)
+        return gi_fail(GIN_ERANGE,
+                       "[%" PRIu64 ", +%" PRIu64 ") is outside a window of %" PRIu64 " bytes", off,
+                       bytes, size);
+    if (update && world != comm->rank && (w->flags & GIN_WIN_READ_ONLY))
+        return gi_fail(GIN_ENOTSUP, "the window is read-only for peers");
+    s->pid = 0;
+    s->gpu = w->kind == GIN_KIND_CUDA;
+    switch (gi_window_reach(comm, w, world, off, &addr, &s->pid)) {
+    case GIN_PATH_SELF:
+    case GIN_PATH_LSA: s->pid = 0; break;
+    case GIN_PATH_CMA: break;
+    default: return gin_last_status();
+    }
+    s->addr = (uint64_t)(uintptr_t)addr;
+    return GIN_OK;
+}
+
+static int find_mine(const struct job *j, uint32_t name, uint64_t off, struct spot *s)
+{
+    if (!(j->op->flags & GIN_I_DESC_LOCAL))
+        return find_spot(j, name, j->e->comm->rank, off, j->op->size, false, s);
+    *s = (struct spot){.addr = off, .gpu = true};
+    return GIN_OK;
+}
+
+/* The word of an action. */
+static int find_word(const struct job *j, uint64_t **word, uint64_t *gpu_word)
+{
+    const struct gin_i_op *o = j->op;
+    gin_comm_t *comm = j->e->comm;
+    struct spot s;
+    *word = NULL;
+    *gpu_word = 0;
+    if (o->flags & GIN_I_DESC_SLOT) {
+        int lsa = comm->shm->lsa_of[o->peer];
+        if (lsa < 0 || o->sig_off >= j->r->n_signals)
+            return gi_fail(lsa < 0 ? GIN_ENOTSUP : GIN_ERANGE,
+                           "signal %" PRIu64 " of rank %" PRIu32 " cannot be raised", o->sig_off,
+                           o->peer);
+        struct gin_i_cells *cells =
+            (void *)((char *)gi_control(comm, lsa) + GI_CONTROL + j->d->off);
+        *word = &cells[(uint64_t)j->r->context * j->r->n_signals + o->sig_off].cpu;
+        return GIN_OK;
+    }
+    if (!(o->flags & ACTIONS))
+        return GIN_OK;
+    int st = find_spot(j, o->sig_win, (int)o->peer, o->sig_off, 8, true, &s);
+    if (st != GIN_OK)
+        return st;
+    if ((s.addr & 7) != 0)
+        return gi_fail(GIN_EINVAL, "the signal word is not 8-byte aligned");
+    if (s.pid != 0 || (s.gpu && !(o->flags & GIN_I_DESC_SET_AT)))
+        return gi_fail(GIN_ENOTSUP, "the engine cannot add to a word of %s",
+                       s.gpu ? "GPU memory" : "another process' user memory");
+    if (s.gpu)
+        *gpu_word = s.addr;
+    else
+        *word = (uint64_t *)(uintptr_t)s.addr;
+    return GIN_OK;
+}
+
+/* ---- requests ---- */
+
+int gi_requests_open(struct gi_engine *e)
+{
+    int st = GIN_OK;
+    e->requests = calloc(GI_ENGINE_REQUESTS, sizeof(*e->requests));
+    if (e->requests == NULL)
+        return gi_fail(GIN_ENOMEM, "no memory for the engine");
+    for (uint32_t i = 0; i < GI_ENGINE_REQUESTS && st == GIN_OK; i++) {
+        struct gi_request *q = &e->requests[i];
+        st = gi_gpu_event_open(e->gpu, &q->event);
+        q->next = e->pool;
+        e->pool = q;
+    }
+    return st;
+}
+
+void gi_requests_close(struct gi_engine *e)
+{
+    for (uint32_t i = 0; e->requests != NULL && i < GI_ENGINE_REQUESTS; i++)
+        gi_gpu_event_close(e->gpu, e->requests[i].event);
+    free(e->requests);
+}
+
+static void dead(const struct job *j, int status)
+{
+    gi_ring_fail(j->r, status, j->e->comm->rank);
+    gi_warn("engine", "context %" PRIu32 " is dead: operation %u to rank %" PRIu32 ": %s",
+            j->r->context, j->op->op, j->op->peer, gin_last_error());
+}
+
+/* Start a copy whose end the request waits for. */
+static int start_copy(const struct job *j, struct gi_request *q, uint64_t to, uint64_t from,
+                      uint64_t bytes)
+{
+    void *stream = j->e->stream[j->e->next_stream++ % GI_ENGINE_STREAMS];
+    int st = gi_gpu_copy_start(stream, to, from, bytes);
+    if (st == GIN_OK)
+        st = gi_gpu_event_mark(q->event, stream);
+    if (st == GIN_OK)
+        q->state = GI_REQUEST_COPYING;
+    return st;
+}
+
+/* Data has arrived, and for a strong action everything before: act. */
+static int act(const struct job *j, struct gi_request *q)
+{
+    uint32_t flags = q->op.flags;
+    q->state = GI_REQUEST_DONE;
+    if (q->word != NULL && (flags & GIN_I_DESC_SET_AT))
+        GIN_STORE_RELEASE(q->word, q->op.value);
+    else if (q->word != NULL)
+        GIN_ADD_RELEASE(q->word, q->op.value);
+    q->word = NULL;
+    if (q->gpu_word != 0) {
+        uint64_t to = q->gpu_word;
+        q->gpu_word = 0;
+        q->value = q->op.value;
+        return start_copy(j, q, to, (uint64_t)(uintptr_t)&q->value, sizeof(q->value));
+    }
+    if (flags & GIN_I_DESC_COUNTER) {
+        uint64_t *c = &j->r->counters[q->op.counter];
+        GIN_STORE_RELEASE(c, *c + 1);
+    }
+    return GIN_OK;
+}
+
+/* A request whose copy, if any, is over. */
+static int step(const struct job *j, struct gi_request *q)
+{
+    bool waits = q->op.op == GIN_I_DESC_FLUSH || q->op.op == GIN_I_DESC_FENCE ||
+                 q->op.op == GIN_I_DESC_QUIET || (q->op.flags & GIN_I_DESC_STRONG);
+    if (waits && q != j->r->first) {
+        q->state = GI_REQUEST_BEHIND;
+        return GIN_OK;
+    }
+    return act(j, q);
+}
+
+/* ---- data ---- */
+
+static int move_host(const struct spot *to, const struct spot *from, uint64_t bytes)
+{
+    void *dst = (void *)(uintptr_t)to->addr, *src = (void *)(uintptr_t)from->addr;
+    if (to->pid != 0)
+        return gi_cma_write(to->pid, dst, src, bytes);
+    if (from->pid != 0)
+        return gi_cma_read(from->pid, dst, src, bytes);
+    gin_i_copy(dst, src, bytes);
+    return GIN_OK;
+}
+
+static int move(const struct job *j, struct gi_request *q, const struct spot *to,
+                const struct spot *from)
+{
+    uint64_t bytes = j->op->size;
+    if (bytes == 0)
+        return step(j, q);
+    if (!to->gpu && !from->gpu) {
+        int st = move_host(to, from, bytes);
+        return st == GIN_OK ? step(j, q) : st;
+    }
+    if (to->pid != 0 || from->pid != 0)
+        return gi_fail(GIN_ENOTSUP, "user memory of another process is not copied to or from a "
+                                    "GPU");
+    return start_copy(j, q, to->addr, from->addr, bytes);
+}
+
+static int put(const struct job *j, struct gi_request *q)
+{
+    const struct gin_i_op *o = j->op;
+    struct spot to, from = {.addr = (uint64_t)(uintptr_t)&q->value};
+    int st = find_spot(j, o->dst_win, (int)o->peer, o->dst_off, o->size, true, &to);
+    q->value = o->immediate;
+    if (st == GIN_OK && o->op == GIN_I_DESC_PUT)
+        st = find_mine(j, o->src_win, o->src_off, &from);
+    else if (st == GIN_OK && o->size > sizeof(q->value))
+        st = gi_fail(GIN_ERANGE, "a value of %" PRIu64 " bytes", o->size);
+    return st == GIN_OK ? move(j, q, &to, &from) : st;
+}
+
+static int get(const struct job *j, struct gi_request *q)
+{
+    const struct gin_i_op *o = j->op;
+    struct spot to, from;
+    int st = find_mine(j, o->dst_win, o->dst_off, &to);
+    if (st == GIN_OK)
+        st = find_spot(j, o->src_win, (int)o->peer, o->src_off, o->size, false, &from);
+    return st == GIN_OK ? move(j, q, &to, &from) : st;
+}
+
+static int amo(const struct job *j, struct gi_request *q)
+{
+    const struct gin_i_op *o = j->op;
+    enum gin_i_amo_op op = (enum gin_i_amo_op)(o->op - GIN_I_DESC_AMO);
+    uint32_t bytes = o->flags & GIN_I_DESC_WORD32 ? 4 : 8;
+    struct spot s;
+    int st = find_spot(j, o->dst_win, (int)o->peer, o->dst_off, bytes, op != GIN_I_AMO_FETCH, &s);
+    if (st != GIN_OK)
+        return st;
+    if ((s.addr & (bytes - 1)) != 0)
+        return gi_fail(GIN_EINVAL, "the word of an atomic is not %" PRIu32 "-byte aligned", bytes);
+    if (op > GIN_I_AMO_CAS || s.gpu || s.pid != 0)
+        return gi_fail(GIN_ENOTSUP, "atomic %u on %s", (unsigned)op,
+                       s.gpu ? "GPU memory that the kernel does not reach"
+                             : "user memory of another process");
+    uint64_t was = gi_amo_apply((void *)(uintptr_t)s.addr, op, bytes, o->immediate, o->value);
+    if (op >= GIN_I_AMO_FETCH) {
+        struct gin_i_reply *reply = &j->r->replies[o->sig_off % GI_RING_REPLIES];
+        GIN_STORE_RELAXED(&reply->value, was);
+        GIN_STORE_RELEASE(&reply->seq, q->ticket + 1);
+    }
+    q->op.flags &= GIN_I_DESC_COUNTER;
+    return act(j, q);
+}
+
+static int execute(const struct job *j, struct gi_request *q)
+{
+    const struct gin_i_op *o = j->op;
+    if (o->op == GIN_I_DESC_NOP)
+        return GIN_OK;
+    if (o->op == GIN_I_DESC_FLUSH || o->op == GIN_I_DESC_FENCE || o->op == GIN_I_DESC_QUIET) {
+        j->r->fenced = o->op == GIN_I_DESC_FENCE;
+        return step(j, q);
+    }
+    if (o->peer >= (uint32_t)j->e->comm->size ||
+        ((o->flags & GIN_I_DESC_COUNTER) && o->counter >= j->r->n_counters))
+        return gi_fail(GIN_ERANGE, "rank %" PRIu32 " or counter %" PRIu32 " is out of range",
+                       o->peer, o->counter);
+    if (o->op >= GIN_I_DESC_AMO)
+        return amo(j, q);
+    int st = find_word(j, &q->word, &q->gpu_word);
+    if (st != GIN_OK)
+        return st;
+    switch (o->op) {
+    case GIN_I_DESC_PUT:
+    case GIN_I_DESC_PUT_VALUE: return put(j, q);
+    case GIN_I_DESC_GET: return get(j, q);
+    case GIN_I_DESC_SIGNAL: return step(j, q);
+    default: return gi_fail(GIN_EINVAL, "operation %u is unknown", o->op);
+    }
+}
+
+/* ---- a ring's turn ---- */
+
+static void append(struct gi_ring *r, struct gi_request *q)
+{
+    q->next = NULL;
+    if (r->first == NULL)
+        r->first = q;
+    else
+        r->last->next = q;
+    r->last = q;
+}
+
+static void give(struct gi_engine *e, struct gi_request *q)
+{
+    q->next = e->pool;
+    e->pool = q;
+}
+
+void gi_requests_drop(struct gi_engine *e, struct gi_ring *r)
+{
+    while (r->first != NULL) {
+        struct gi_request *q = r->first;
+        r->first = q->next;
+        give(e, q);
+    }
+}
+
+/* One descriptor. It is complete at once where nothing in front of it is under way either. */
+static bool take_one(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
+{
+    struct gi_request *q = e->pool;
+    if (q == NULL || r->fenced || !gi_ring_next(r, &q->op))
+        return false;
+    struct job j = {.e = e, .d = d, .r = r, .op = &q->op};
+    e->pool = q->next;
+    q->state = GI_REQUEST_DONE;
+    q->ticket = r->taken - 1;
+    q->word = NULL;
+    q->gpu_word = 0;
+    append(r, q);
+    int st = execute(&j, q);
+    if (st != GIN_OK) {
+        q->state = GI_REQUEST_DONE;
+        dead(&j, st);
+    }
+    return true;
+}
+
+/* Look whether copies have arrived; those of one ring use several streams, so not in order. */
+static void poll(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
+{
+    int left = POLL_AT_ONCE;
+    for (struct gi_request *q = r->first; q != NULL && left > 0; q = q->next) {
+        struct job j = {.e = e, .d = d, .r = r, .op = &q->op};
+        bool passed = false;
+        if (q->state != GI_REQUEST_COPYING)
+            continue;
+        left--;
+        int st = gi_gpu_event_passed(q->event, &passed);
+        if (st == GIN_OK && passed)
+            st = step(&j, q);
+        if (st == GIN_OK)
+            continue;
+        q->state = GI_REQUEST_DONE;
+        dead(&j, st);
+    }
+}
+
+/* Complete ones at the head leave; what waited for the head acts when it is there. */
+static bool retire(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
+{
+    uint64_t was = r->done;
+    while (r->first != NULL) {
+        struct gi_request *q = r->first;
+        struct job j = {.e = e, .d = d, .r = r, .op = &q->op};
+        int st = q->state == GI_REQUEST_BEHIND ? act(&j, q) : GIN_OK;
+        if (st != GIN_OK) {
+            q->state = GI_REQUEST_DONE;
+            dead(&j, st);
+        }
+        if (q->state != GI_REQUEST_DONE)
+            break;
+        r->fenced = r->fenced && q->op.op != GIN_I_DESC_FENCE;
+        r->first = q->next;
+        r->done++;
+        give(e, q);
+    }
+    return r->done != was;
+}
+
+bool gi_engine_serve(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
+{
+    bool busy = false;
+    poll(e, d, r);
+    for (int i = 0; i < TAKE_AT_ONCE && take_one(e, d, r); i++) {
+        busy = true;
+        if (r->first->state == GI_REQUEST_DONE)
+            retire(e, d, r);
+    }
+    busy |= retire(e, d, r);
+    gi_ring_tell(r);
+    return busy;
+}

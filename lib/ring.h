@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A ring of descriptors as its consumer sees it (impl/desc.h): taking them out in the order of
+ * their tickets, and telling the producers how far that and their completion have come. One thread
+ * at a time.
+ */
+#ifndef GI_RING_H
+#define GI_RING_H
+
+#include <stdbool.h>
+#include <ginshmem/impl/desc.h>
+
+#define GI_RING_DEPTH   1024u /* slots, unless asked for otherwise */
+#define GI_RING_DEEPEST 65536u
+#define GI_RING_REPLIES 64u
+
+struct gi_request; /* engine_ops.c: a descriptor under way */
+
+struct gi_ring {
+    struct gin_i_desc *slots;
+    struct gin_i_ring_host *host;
+    struct gin_i_reply *replies;
+    uint64_t *counters;
+    uint32_t depth, n_counters, n_signals;
+    uint32_t context;
+    uint64_t taken;                  /* tickets taken out of their slots */
+    uint64_t done;                   /* of which so many, the first ones, are complete */
+    struct gi_request *first, *last; /* tickets done .. taken - 1, where there are any */
+    bool fenced;                     /* nothing is taken before all of them are complete */
+};
+
+/* Where the parts of a ring lie in its piece of pinned memory; `bytes` is the size of the piece. */
+struct gi_ring_plan {
+    uint64_t host, replies, counters, slots, bytes;
+};
+struct gi_ring_plan gi_ring_plan(uint32_t depth, uint32_t n_counters);
+void gi_ring_init(struct gi_ring *r, char *memory, uint32_t depth, uint32_t n_counters);
+uint32_t gi_ring_depth(uint32_t wish); /* a power of two that serves it; 0: the default */
+
+/* Take the next descriptor, if it is there whole; the slot is free after the next tell. */
+bool gi_ring_next(struct gi_ring *r, struct gin_i_op *op);
+/* Show the producers what was taken and completed. */
+void gi_ring_tell(struct gi_ring *r);
+/* The context is dead: whoever waits learns it. The first error stays. */
+void gi_ring_fail(struct gi_ring *r, int status, int rank);
+
+static inline uint64_t gi_error_word(int status, int rank)
+{
+    return (uint64_t)(uint32_t)status | (uint64_t)(uint32_t)rank << 32;
+}
+
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine against descriptors that this program writes as a kernel would: data by the copy
+ * engine and by the CPU, actions behind their data, counters, atomics with replies, order, and bad
+ * descriptors, which kill their context and nothing else.
+ */
+#include <string.h>
+#include <unistd.h>
+#include "tests/cuda/cuda_test.h"
+
+#define K 1024u
+#define M (1024u * K)
+
+/* A kernel's thread. */
+struct producer {
+    struct mp *mp;
+    struct gin_i_ctx *ctx;
+    struct gin_i_ring *ring;
+};
+
+static struct producer producer(struct mp *mp, uint32_t context)
+{
+    struct gin_i_ctx *c = (struct gin_i_ctx *)&cuda_dc(mp)->ctx[context];
+    return (struct producer){mp, c, c->ring};
+}
+
+static bool wait_word(const uint64_t *word, uint64_t least)
+{
+    for (int i = 0; i < 20000 * MP_FACTOR && __atomic_load_n(word, __ATOMIC_ACQUIRE) < least; i++)
+        usleep(500);
+    return EXPECT(__atomic_load_n(word, __ATOMIC_ACQUIRE) >= least);
+}
+
+/* Words in a scrambled order. Returns the ticket. */
+static uint64_t post(struct producer *p, const struct gin_i_op *op)
+{
+    struct gin_i_ring *r = p->ring;
+    struct gin_i_desc d;
+    uint64_t t = r->ticket++;
+    if (t >= r->depth)
+        wait_word(&r->host->consumed, t - r->depth + 1);
+    gin_i_desc_pack(&d, op, gin_i_desc_phase(t, r->depth));
+    struct gin_i_desc *slot = &r->slots[t & (r->depth - 1)];
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    for (unsigned i = 0; i < 8; i++)
+        __atomic_store_n(&slot->w[(i * 3 + t) % 8], d.w[(i * 3 + t) % 8], __ATOMIC_RELAXED);
+    return t;
+}
+
+static void finish(struct producer *p)
+{
+    wait_word(&p->ring->host->done, p->ring->ticket);
+    EXPECT_EQ_U64(p->ring->host->settled, p->ring->ticket);
+    EXPECT_EQ_U64(p->ring->host->consumed, p->ring->ticket);
+}
+
+/* A window's place in a descriptor. */
+static void at(struct mp *mp, const void *ptr, uint32_t *win, uint64_t *off)
+{
+    gin_window_t w = gin_window_none();
+    EXPECT_OK(gin_window_of(mp->comm, ptr, &w, off));
+    *win = gin_i_desc_window(w);
+}
+
+static struct gin_i_op put_op(struct mp *mp, int peer, const void *dst, const void *src,
+                              uint64_t bytes)
+{
+    struct gin_i_op o = {.op = GIN_I_DESC_PUT, .peer = (uint32_t)peer, .size = bytes};
+    at(mp, dst, &o.dst_win, &o.dst_off);
+    at(mp, src, &o.src_win, &o.src_off);
+    return o;
+}
+
+static void with_signal(struct gin_i_op *o, uint32_t id, uint64_t value, bool strong)
+{
+    o->flags |= (uint8_t)(GIN_I_DESC_SLOT | (strong ? GIN_I_DESC_STRONG : 0));
+    o->sig_off = id;
+    o->value = value;
+}
+
+/* Everybody puts to its neighbour, device to device, device to host and host to host. */
+MP_TEST_N(puts_and_gets_with_signals, "1 2 3")
+{
+    char *d = gin_malloc_kind(mp->comm, GIN_KIND_CUDA, 2 * M), *h = gin_malloc(mp->comm, 2 * M);
+    int right = (mp->rank + 1) % mp->size, left = (mp->rank + mp->size - 1) % mp->size;
+    if (!cuda_dev(mp, NULL))
+        return;
+    struct producer p = producer(mp, 1);
+    mp_poison(d, M, (uint64_t)mp->rank);
+    mp_poison(h, M, 50 + (uint64_t)mp->rank);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    struct gin_i_op o = put_op(mp, right, d + M, d, 700 * K);
+    with_signal(&o, 0, 3, false);
+    o.flags |= GIN_I_DESC_COUNTER;
+    o.counter = 5;
+    post(&p, &o);
+    o = put_op(mp, right, h + M, h, 1000);
+    with_signal(&o, 1, 1, false);
+    post(&p, &o);
+    o = put_op(mp, right, h + M + 4 * K, d, 1000);
+    with_signal(&o, 1, 1, false);
+    post(&p, &o);
+    o = put_op(mp, right, d + M + 800 * K, h, 1000);
+    with_signal(&o, 2, 9, true);
+    post(&p, &o);
+    finish(&p);
+    const struct gin_i_cells *s = p.ctx->host_signals;
+    wait_word(&s[0].cpu, 3);
+    MP_CHECK_PATTERN(d + M, 700 * K, (uint64_t)left);
+    wait_word(&s[1].cpu, 2);
+    MP_CHECK_PATTERN(h + M, 1000, 50 + (uint64_t)left);
+    MP_CHECK_PATTERN(h + M + 4 * K, 1000, (uint64_t)left);
+    wait_word(&s[2].cpu, 9);
+    MP_CHECK_PATTERN(d + M + 800 * K, 1000, 50 + (uint64_t)left);
+    EXPECT_EQ_U64(p.ctx->host_counters[5], 1);
+    EXPECT_EQ_U64(p.ctx->host_counters[4], 0);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    mp_poison(d + M, M, 99);
+    o = (struct gin_i_op){.op = GIN_I_DESC_GET, .peer = (uint32_t)left, .size = 600 * K};
+    at(mp, d + M, &o.dst_win, &o.dst_off);
+    at(mp, d, &o.src_win, &o.src_off);
+    o.flags = GIN_I_DESC_COUNTER;
+    o.counter = 6;
+    post(&p, &o);
+    wait_word(&p.ctx->host_counters[6], 1);
+    MP_CHECK_PATTERN(d + M, 600 * K, (uint64_t)left);
+    /* from local memory */
+    o = put_op(mp, right, d + M, d, 100);
+    o.flags = GIN_I_DESC_LOCAL;
+    o.src_off = (uint64_t)(uintptr_t)(h + 64);
+    o.src_win = 0;
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    post(&p, &o);
+    finish(&p);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT(memcmp(d + M, (char *)gin_ptr(mp->comm, h, left) + 64, 100) == 0);
+    EXPECT_EQ_U64(p.ring->host->error, 0);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
+MP_TEST_N(values_words_and_atomics, "1 2 3")
+{
+    uint64_t *h = gin_calloc(mp->comm, 16, 8);
+    uint64_t *d = gin_calloc_kind(mp->comm, GIN_KIND_CUDA, 16, 8);
+    if (!cuda_dev(mp, NULL))
+        return;
+    struct producer p = producer(mp, 0);
+    int right = (mp->rank + 1) % mp->size;
+    const uint64_t big = 0x9123456789abcdefull;
+    struct gin_i_op o = {.op = GIN_I_DESC_PUT_VALUE, .peer = (uint32_t)right, .immediate = big};
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    at(mp, &h[0], &o.dst_win, &o.dst_off);
+    o.size = 8;
+    post(&p, &o);
+    at(mp, &d[0], &o.dst_win, &o.dst_off);
+    o.size = 5;
+    post(&p, &o);
+    /* words as signals: host words are added to, GPU words can be set */
+    o = (struct gin_i_op){.op = GIN_I_DESC_SIGNAL, .peer = (uint32_t)right, .value = big};
+    o.flags = GIN_I_DESC_ADD_AT;
+    at(mp, &h[1], &o.sig_win, &o.sig_off);
+    post(&p, &o);
+    post(&p, &o);
+    o.flags = GIN_I_DESC_SET_AT | GIN_I_DESC_STRONG;
+    at(mp, &d[1], &o.sig_win, &o.sig_off);
+    post(&p, &o);
+    /* all add to rank 0 */
+    o = (struct gin_i_op){.op = GIN_I_DESC_AMO + 1 /* add */, .immediate = 10};
+    at(mp, &h[2], &o.dst_win, &o.dst_off);
+    for (int i = 0; i < 100; i++)
+        post(&p, &o);
+    finish(&p);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_EQ_U64(h[0], big);
+    EXPECT_EQ_U64(d[0], big & 0xffffffffffull);
+    EXPECT_EQ_U64(h[1], 2 * big);
+    EXPECT_EQ_U64(d[1], big);
+    o.op = GIN_I_DESC_AMO + 6; /* fetch and add */
+    o.immediate = 0;
+    o.sig_off = 3;
+    uint64_t t = post(&p, &o);
+    wait_word(&p.ring->replies[3].seq, t + 1);
+    EXPECT_EQ_U64(p.ring->replies[3].value, (uint64_t)mp->size * 1000);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    o.op = GIN_I_DESC_AMO + 11; /* compare and swap, 32 bits */
+    o.flags = GIN_I_DESC_WORD32;
+    o.sig_off = 4;
+    o.peer = (uint32_t)right;
+    at(mp, (char *)&h[3] + 4, &o.dst_win, &o.dst_off);
+    o.immediate = 7;
+    o.value = 0;
+    t = post(&p, &o);
+    wait_word(&p.ring->replies[4].seq, t + 1);
+    EXPECT_EQ_U64(p.ring->replies[4].value, 0);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_EQ_U64(h[3], (uint64_t)7 << 32);
+    EXPECT_EQ_U64(p.ring->host->error, 0);
+}
+
+/* A strong signal comes after all before it, a weak one after its own data; a fence holds. */
+MP_TEST_N(order_is_kept, "2")
+{
+    enum { N = 200, BYTES = 40 * K };
+    char *d = gin_malloc_kind(mp->comm, GIN_KIND_CUDA, 2 * BYTES);
+    if (!cuda_dev(mp, NULL))
+        return;
+    struct producer p = producer(mp, 2);
+    const struct gin_i_cells *s = p.ctx->host_signals;
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    for (uint64_t i = 1; i <= N && mp->rank == 0; i++) {
+        memset(d, (int)(i & 127), BYTES);
+        struct gin_i_op o = put_op(mp, 1, d + BYTES, d, BYTES);
+        post(&p, &o);
+        o = (struct gin_i_op){.op = GIN_I_DESC_SIGNAL, .peer = 1};
+        with_signal(&o, 7, 1, true);
+        post(&p, &o);
+        finish(&p);
+        if (!wait_word(&s[8].cpu, i))
+            return;
+    }
+    for (uint64_t i = 1; i <= N && mp->rank == 1; i++) {
+        if (!wait_word(&s[7].cpu, i))
+            return;
+        EXPECT_FILLED(d + BYTES, BYTES, (unsigned char)(i & 127));
+        struct gin_i_op o = {.op = GIN_I_DESC_SIGNAL, .peer = 0};
+        with_signal(&o, 8, 1, false);
+        post(&p, &o);
+        finish(&p);
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    if (mp->rank == 0) {
+        memset(d, 1, BYTES);
+        struct gin_i_op o = put_op(mp, 1, d + BYTES, d, BYTES), f = {.op = GIN_I_DESC_FENCE};
+        post(&p, &o);
+        post(&p, &f);
+        o = (struct gin_i_op){.op = GIN_I_DESC_SIGNAL, .peer = 1};
+        with_signal(&o, 9, 1, false);
+        post(&p, &o);
+        f.op = GIN_I_DESC_QUIET;
+        post(&p, &f);
+        f.op = GIN_I_DESC_FLUSH;
+        post(&p, &f);
+        finish(&p);
+    } else {
+        wait_word(&s[9].cpu, 1);
+        EXPECT_FILLED(d + BYTES, BYTES, 1);
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
+/* More than the ring, and more than the engine's requests, and all contexts at once. */
+MP_TEST_N(rings_run_over, "1 2")
+{
+    enum { N = 3000 };
+    uint64_t *d = gin_calloc_kind(mp->comm, GIN_KIND_CUDA, N, 8);
+    gin_devcomm_reqs_t r;
+    gin_devcomm_reqs_init(&r);
+    r.queue_depth = 50;
+    r.contexts = 3;
+    if (!cuda_dev(mp, &r))
+        return;
+    int right = (mp->rank + 1) % mp->size;
+    EXPECT_EQ_INT(cuda_dc(mp)->ctx[0].ring->depth, 64);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    for (uint64_t i = 0; i < N; i++) {
+        struct producer p = producer(mp, (uint32_t)(i % 3));
+        struct gin_i_op o = {.op = GIN_I_DESC_PUT_VALUE, .peer = (uint32_t)right, .size = 8};
+        o.immediate = i + 1;
+        at(mp, &d[i], &o.dst_win, &o.dst_off);
+        with_signal(&o, 0, 1, i % 5 == 0);
+        post(&p, &o);
+    }
+    for (uint32_t c = 0; c < 3; c++) {
+        struct producer p = producer(mp, c);
+        finish(&p);
+        wait_word(&p.ctx->host_signals[0].cpu, N / 3);
+        EXPECT_EQ_U64(p.ctx->host_signals[0].cpu, N / 3);
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    for (uint64_t i = 0; i < N; i++)
+        if (!EXPECT_EQ_U64(d[i], i + 1))
+            break;
+}
+
+MP_TEST_N(bad_descriptors_kill_their_context, "1 2")
+{
+    char *d = gin_malloc_kind(mp->comm, GIN_KIND_CUDA, 4 * K), *h = gin_malloc(mp->comm, 4 * K);
+    gin_devcomm_reqs_t r;
+    gin_window_t gone;
+    gin_devcomm_reqs_init(&r);
+    r.contexts = 8;
+    EXPECT_OK(gin_window_register(mp->comm, d, K, 0, &gone));
+    EXPECT_OK(gin_window_deregister(mp->comm, gone));
+    if (!cuda_dev(mp, &r))
+        return;
+    gin_heap_usage_t u = {.size_of = sizeof(u)};
+    EXPECT_OK(gin_heap_usage(mp->comm, GIN_KIND_CUDA, &u));
+    struct gin_i_op bad[7];
+    for (int i = 0; i < 7; i++)
+        bad[i] = put_op(mp, 0, d, h, 64);
+    bad[0].dst_win = gin_i_desc_window(gone);
+    bad[1].dst_off = u.size - 63;
+    bad[2].peer = (uint32_t)mp->size;
+    with_signal(&bad[3], 64, 1, false);
+    bad[4].flags = GIN_I_DESC_COUNTER;
+    bad[4].counter = 64;
+    bad[5].flags = GIN_I_DESC_ADD_AT; /* to GPU memory */
+    at(mp, d + 8, &bad[5].sig_win, &bad[5].sig_off);
+    bad[6].op = 12;
+    static const int status[7] = {GIN_ESTATE, GIN_ERANGE,  GIN_ERANGE, GIN_ERANGE,
+                                  GIN_ERANGE, GIN_ENOTSUP, GIN_EINVAL};
+    for (uint32_t i = 0; i < 7; i++) {
+        struct producer p = producer(mp, i);
+        post(&p, &bad[i]);
+        finish(&p);
+        EXPECT_EQ_INT((int32_t)p.ring->host->error, status[i]);
+        EXPECT_EQ_U64(p.ring->host->error >> 32, (uint64_t)mp->rank);
+    }
+    struct producer p = producer(mp, 7);
+    struct gin_i_op o = put_op(mp, 0, d + 64, h, 64);
+    post(&p, &o);
+    finish(&p);
+    EXPECT_EQ_U64(p.ring->host->error, 0);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
+/* What kernels left in the rings is done before the device communicator goes. */
+MP_TEST_N(destroying_completes, "1 2")
+{
+    uint64_t *d = gin_calloc_kind(mp->comm, GIN_KIND_CUDA, 500, 8);
+    int right = (mp->rank + 1) % mp->size;
+    if (!cuda_dev(mp, NULL))
+        return;
+    struct producer p = producer(mp, 0);
+    for (uint64_t i = 0; i < 500; i++) {
+        struct gin_i_op o = {.op = GIN_I_DESC_PUT_VALUE, .peer = (uint32_t)right, .size = 8};
+        o.immediate = i + 1;
+        at(mp, &d[i], &o.dst_win, &o.dst_off);
+        post(&p, &o);
+    }
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+    for (uint64_t i = 0; i < 500; i++)
+        if (!EXPECT_EQ_U64(d[i], i + 1))
+            break;
+}
+
+MP_TEST_OPT(a_failing_copy_kills_its_context, .ranks = "1 2", .only = MP_PROCS)
+{
+    char *d = gin_malloc_kind(mp->comm, GIN_KIND_CUDA, 4 * K);
+    if (!cuda_dev(mp, NULL))
+        return;
+    struct producer p = producer(mp, 0);
+    fake_fail("cuMemcpyAsync", 1, 2);
+    struct gin_i_op o = put_op(mp, 0, d, d + K, 64);
+    post(&p, &o);
+    finish(&p);
+    EXPECT_EQ_INT((int32_t)p.ring->host->error, GIN_ENOMEM);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
