@@ -246,8 +246,10 @@ GIN_DEV int gin_i_dev_put(const gin_t *g, gin_group_t grp, gin_team_t team, int 
         return gin_i_cannot(g, word);
     if (GIN_UNLIKELY(from.status < 0 || to.status < 0))
         return from.status < 0 ? from.status : to.status;
-    if (GIN_UNLIKELY(from.status == GIN_I_ENGINE || to.status == GIN_I_ENGINE ||
-                     gin_i_engine_is_better(g, &q, src, bytes))) {
+    if (GIN_UNLIKELY(
+            from.status == GIN_I_ENGINE || to.status == GIN_I_ENGINE ||
+            (remote->kind != GIN_ACTION_ADD_AT && /* which the engine cannot do in GPU memory */
+             gin_i_engine_is_better(g, &q, src, bytes)))) {
         struct gin_i_op o;
         if (!gin_i_engine_can(src))
             return GIN_ENOTSUP;
