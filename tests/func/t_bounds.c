@@ -131,6 +131,35 @@ MP_TEST_OPT(window_in_the_heap_checked, .ranks = "1 2", .env = "GINSHMEM_CHECK=1
     window_of_heap(mp, true);
 }
 
+/* In checked mode heap bytes that no live block holds are refused, whatever window they are in. */
+MP_TEST_OPT(dead_blocks_checked, .ranks = "1 2", .env = "GINSHMEM_CHECK=1")
+{
+    char local[512] = {0};
+    uint64_t old;
+    if (!mp_dev(mp, NULL))
+        return;
+    char *a = gin_malloc(mp->comm, 256), *b = gin_malloc(mp->comm, 256);
+    if (!EXPECT(a != NULL && b != NULL))
+        return;
+    gin_team_t w = gin_world(&mp->g);
+    gin_group_t me = gin_thread();
+    gin_at_t at = gin_at_ptr(&mp->g, a), from = gin_at_local(local);
+    int peer = (mp->rank + 1) % mp->size;
+    EXPECT_OK(gin_put(&mp->g, me, w, peer, at, from, 256, gin_no_action()));
+    EXPECT_FAILS(gin_put(&mp->g, me, w, peer, at, from, 257, gin_no_action()), GIN_ERANGE,
+                 "live block");
+    EXPECT_FAILS(gin_get(&mp->g, me, w, peer, at, from, 257), GIN_ERANGE, "live block");
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_OK(gin_free(mp->comm, a));
+    EXPECT_FAILS(gin_put(&mp->g, me, w, peer, at, from, 8, gin_no_action()), GIN_ERANGE,
+                 "live block");
+    EXPECT_FAILS(gin_get(&mp->g, me, w, peer, at, from, 8), GIN_ERANGE, "live block");
+    EXPECT_FAILS(gin_amo_fetch_add(&mp->g, me, w, peer, at, 1, &old), GIN_ERANGE, "live block");
+    EXPECT_FAILS(gin_signal(&mp->g, me, w, peer, gin_weak_inc_at(at)), GIN_ERANGE, "live block");
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_OK(gin_free(mp->comm, b));
+}
+
 /* The heap's own window: its end instead of SIZE. */
 MP_TEST_N(heap_window, "1 2 3")
 {

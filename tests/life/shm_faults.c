@@ -260,6 +260,15 @@ static void pester(bool right_words)
         say(strangers[n_strangers++] = knock(name), &true_words, sizeof(true_words), -1);
 }
 
+/* The process is right, the secret is not. */
+static void pester_as_a_rank(void)
+{
+    struct greeting lie = true_words;
+    lie.secret[0] ^= 1;
+    n_strangers = 0;
+    say(strangers[n_strangers++] = knock(name), &lie, sizeof(lie), -1);
+}
+
 static void as_another_user(void)
 {
     pid_t child = fork();
@@ -289,6 +298,8 @@ static void strangers_come(struct rank *r, unsigned nth, bool after, const void 
         as_another_user();
         EXPECT_EQ_INT(rank_barrier(r), GIN_OK);
     } else if (nth == 2 && after) {
+        if (r->rank == 1)
+            pester_as_a_rank();
         EXPECT_EQ_INT(rank_barrier(r), GIN_OK);
     }
 }
@@ -305,7 +316,7 @@ static void among_strangers(struct rank *r)
             _exit(1);
         }
         EXPECT_EQ_INT(s->lsa_size, r->size);
-        if (r->rank == 2) { /* all were shown the door */
+        if (r->rank != 0) { /* all were shown the door */
             for (int k = 0; k < n_strangers; k++) {
                 struct pollfd p = {.fd = strangers[k], .events = POLLIN};
                 EXPECT_EQ_INT(poll(&p, 1, 1000), 1);

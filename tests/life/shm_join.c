@@ -239,6 +239,32 @@ TEST(cliques_follow_the_proof)
     gi_log_level = level;
 }
 
+/* After all are mapped and before they look, rank 2's object gets another token. */
+static void swap_token(struct rank *r, unsigned nth, bool after, const void *data)
+{
+    static const uint64_t other = 0x5a5a5a5a5a5a5a5a;
+    (void)data;
+    if (nth == 4 && !after && r->rank == 2)
+        EXPECT_EQ_INT(pwrite(r->config.fd, &other, sizeof(other), 7 * sizeof(other)),
+                      sizeof(other));
+}
+
+static void with_a_swapped_token(struct rank *r)
+{
+    static const int want[] = {0, 0, 1};
+    r->on_gather = swap_token;
+    r->gathers = 0;
+    join_and_check(r, want);
+}
+
+TEST(memory_with_another_token_is_no_peer)
+{
+    int level = gi_log_level;
+    gi_log_level = GI_LOG_ERROR;
+    run_world(&(struct world){.size = 3, .processes = 3, .body = with_a_swapped_token});
+    gi_log_level = level;
+}
+
 /* ---- death ---- */
 
 static void one_dies(struct rank *r)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* BL-61 and around it: all, any and some of several signals. No call on nothing may block. */
 #include <string.h>
+#include <time.h>
 #include "tests/mp.h"
 
 static gin_group_t me(void)
@@ -101,6 +102,30 @@ MP_TEST_N(sets_refuse_what_has_no_meaning, "1")
                  "wanted 1");
     EXPECT_FAILS(gin_wait_signal_any(&mp->g, me(), ids, never, 1, NULL, &which, &soon),
                  GIN_ETIMEDOUT, "none of 1");
+}
+
+/* Entries come true one after the other; only with the last one is it over. */
+MP_TEST_N(all_means_every_one, "2")
+{
+    static const uint32_t ids[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    uint64_t least[8];
+    if (!mp_dev(mp, NULL))
+        return;
+    for (uint64_t round = 1; round <= 10; round++) {
+        for (int i = 0; i < 8; i++)
+            least[i] = round;
+        EXPECT_OK(gin_comm_barrier(mp->comm));
+        for (uint32_t i = 0; i < 8 && mp->rank == 1; i++) {
+            struct timespec wait = {0, 2000000};
+            nanosleep(&wait, NULL);
+            EXPECT_OK(gin_signal(&mp->g, me(), gin_world(&mp->g), 0, gin_weak_inc(i)));
+        }
+        if (mp->rank == 0)
+            EXPECT_OK(gin_wait_signal_all(&mp->g, me(), ids, least, 8, NULL, NULL));
+        for (uint32_t i = 0; i < 8 && mp->rank == 0; i++)
+            EXPECT_EQ_U64(gin_read_signal(&mp->g, i), round);
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
 }
 
 /* Everyone serves a work list of the others' signals: any and some find each of them, all ends. */

@@ -33,7 +33,7 @@ MP_TEST_N(rolling_waits_at_every_width, "1")
 MP_TEST_N(every_comparison, "1")
 {
     static const uint64_t v[] = {0, 1, 2, (uint64_t)1 << 63, ~(uint64_t)0 - 1, ~(uint64_t)0};
-    gin_wait_opt_t once = {.poll = 1};
+    gin_wait_opt_t once = {.poll = 1}, narrow = {.poll = 1, .bits = 16};
     if (!mp_dev(mp, NULL))
         return;
     uint64_t *w = gin_calloc(mp->comm, 1, 8);
@@ -54,6 +54,13 @@ MP_TEST_N(every_comparison, "1")
                 gin_wait_signal_until_at(&mp->g, me(), gin_at_local(w), (gin_cmp_t)c, b, &once),
                 st);
         }
+        a &= 0xffff, b &= 0xffff; /* only the low bits count, of both sides */
+        *w = a | 0xabcd0000;
+        const int low[] = {a == b, a != b, a > b, a >= b, a < b, a <= b};
+        for (int c = GIN_CMP_EQ; c <= GIN_CMP_LE; c++)
+            EXPECT_EQ_INT(
+                gin_wait_signal_until_at(&mp->g, me(), at, (gin_cmp_t)c, b | 0x10000, &narrow),
+                low[c] ? GIN_OK : GIN_EAGAIN);
     }
     EXPECT_FAILS(gin_wait_signal_until(&mp->g, me(), 0, (gin_cmp_t)6, 0, NULL), GIN_EINVAL, "6");
     EXPECT_FAILS(gin_wait_signal_until_at(&mp->g, me(), at, (gin_cmp_t)-1, 0, NULL), GIN_EINVAL,

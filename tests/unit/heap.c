@@ -35,6 +35,7 @@ struct crew {
     void (*body)(struct rank *);
     uint64_t bytes, max, chunk;
     bool check;
+    bool deaf; /* exchanges fail */
     pthread_barrier_t barrier;
     struct gi_agree_record records[2][RANKS];
     struct rank ranks[RANKS];
@@ -46,6 +47,8 @@ static int exchange(void *arg, const struct gi_agree_record *mine,
     struct rank *me = arg;
     struct gi_agree_record *place = me->crew->records[me->calls & 1];
 
+    if (me->crew->deaf)
+        return gi_fail(GIN_ETIMEDOUT, "nobody came");
     place[me->rank] = *mine;
     pthread_barrier_wait(&me->crew->barrier);
     *all = place;
@@ -123,6 +126,30 @@ static void crew(void (*body)(struct rank *), int size, uint64_t bytes, uint64_t
 static char *at(struct rank *me, uint64_t off)
 {
     return me->slot + CONTROL + off;
+}
+
+/* Without a verdict a peer may have gone on: what was grown stays there to be stored into. */
+TEST(growth_without_a_verdict_stays)
+{
+    static struct crew c = {.bytes = MiB, .max = 16 * MiB, .chunk = MiB, .deaf = true};
+    struct rank *me = &c.ranks[0];
+    uint64_t off = 77, size;
+
+    *me = (struct rank){.size = 2, .crew = &c};
+    if (!up(me))
+        return;
+    size = me->segment->bytes;
+    EXPECT_EQ_INT(gi_heap_malloc(me->h, 4 * MiB, 64, 0, &off), GIN_ETIMEDOUT);
+    EXPECT_EQ_U64(off, 77);
+    EXPECT_EQ_U64(gi_heap_size(me->h), size);
+    EXPECT(me->segment->bytes >= size + 4 * MiB);
+    memset(at(me, size), 1, 4 * MiB);
+    EXPECT_EQ_INT(gi_heap_malloc(me->h, 4 * MiB, 64, 0, &off), GIN_ETIMEDOUT);
+    EXPECT_EQ_INT(gi_heap_malloc(me->h, 64, 64, 0, &off), GIN_ETIMEDOUT);
+    EXPECT_EQ_INT(gi_heap_check(me->h), GIN_OK);
+    gi_heap_destroy(me->h);
+    gi_os_unreserve(me->slot, SLOT);
+    gi_segment_close(me->segment);
 }
 
 static void body_full(struct rank *me)
