@@ -177,6 +177,8 @@ static int action_word(struct op *o, const gin_action_t *a)
                        o->call);
     int st = gi_op_window(o->comm, o->call, "the signal's word", a->at, 8,
                           o->world != o->comm->rank, &w);
+    if (st == GIN_OK)
+        st = gi_op_live(o->g, o->call, w, a->at.off, 8);
     if (st != GIN_OK)
         return st;
     if (((w->local + a->at.off) & 7) != 0)
