@@ -34,7 +34,7 @@ static void *raise_all(void *arg)
 static void *take_out(void *arg)
 {
     struct side *s = arg;
-    uint64_t was;
+    uint64_t was = 0;
     gin_t g;
     if (!EXPECT_OK(gin_open(&s->mp->dev, 0, &g)))
         return NULL;
