@@ -94,6 +94,14 @@ typedef struct gin_devcomm {
 } gin_devcomm_t;
 GIN_STATIC_ASSERT(sizeof(gin_devcomm_t) == 64, "a device communicator is one cache line");
 
+/*
+ * Which paths the inlined code of kernels carries; define it before the first header to leave out
+ * what a kernel cannot meet. Without GIN_PATH_NET there is no engine: what needs it is GIN_ENOTSUP.
+ */
+#ifndef GIN_KERNEL_PATHS
+#define GIN_KERNEL_PATHS (GIN_PATH_LSA | GIN_PATH_NET)
+#endif
+
 #define GIN_DEVCOMM_MAGIC 0x47494e44u /* "GIND" */
 #define GIN_DEVCOMM_ABI   1
 

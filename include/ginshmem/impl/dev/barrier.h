@@ -88,7 +88,7 @@ GIN_DEV int gin_i_barrier_wait(const struct gin_i_pool *p, const struct gin_i_gr
                 return GIN_EAGAIN;
             if (GIN_UNLIKELY(st != GIN_OK))
                 return st;
-            st = gin_i_pause_step(pause);
+            st = gin_i_pause_step(pause, 1);
         }
         if (acquire)
             gin_i_ld_acquire_sys(word);

@@ -52,7 +52,8 @@ GIN_OP int gin_open(const gin_devcomm_t *dev, uint32_t index, gin_t *g)
     g->signals_off = gin_i_nc_u64(&g->ctx->signals_off);
     g->bases = (struct gin_i_base *)gin_i_nc_u64(&g->ctx->bases);
     g->host_signals = (const struct gin_i_cells *)gin_i_nc_u64(&g->ctx->host_signals);
-    g->ring = (struct gin_i_ring *)gin_i_nc_u64(&g->ctx->ring);
+    g->ring =
+        GIN_KERNEL_PATHS & GIN_PATH_NET ? (struct gin_i_ring *)gin_i_nc_u64(&g->ctx->ring) : NULL;
     g->status = GIN_OK;
     return GIN_OK;
 }
@@ -165,7 +166,7 @@ GIN_DEV_CALL int gin_i_complete_rings(const struct gin_i_dc *dc, const struct gi
 /* Something may be under way beside load and store. */
 GIN_DEV int gin_i_has_rings(const gin_t *g)
 {
-    return g->ring != NULL || (g->flags & GIN_I_DC_ALL);
+    return g->ring != NULL || ((GIN_KERNEL_PATHS & GIN_PATH_NET) && (g->flags & GIN_I_DC_ALL) != 0);
 }
 
 /* By the leader, after the group has met. */

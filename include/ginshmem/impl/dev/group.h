@@ -24,8 +24,6 @@ struct gin_i_group {
  * constant mask costs no proof of convergence. */
 #define GIN_I_WHOLE_WARP 0xffffffffu
 
-#define GIN_I_SPAN_IDS 16u /* named barriers of a block; 0 is the block's own */
-
 GIN_DEV uint32_t gin_i_thread_in_block(void)
 {
     return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
@@ -193,11 +191,11 @@ GIN_DEV uint64_t gin_i_group_share(const struct gin_i_group *q, uint64_t v)
         return v;
     if (!gin_i_group_is_wide(q))
         return __shfl_sync(q->mask, v, GIN_I_LEADER(q));
-    __shared__ uint64_t box[GIN_I_SPAN_IDS];
+    uint64_t *box = gin_i_box(q->id);
     if (q->lane == 0)
-        box[q->id] = v;
+        *box = v;
     gin_i_group_sync(q);
-    v = box[q->id];
+    v = *box;
     gin_i_group_sync(q);
     return v;
 }

@@ -164,11 +164,14 @@ GIN_DEV int gin_i_engine_can(gin_at_t mine)
     return mine.win.w != GIN_I_WINDOW_LOCAL || gin_i_is_global(mine.off);
 }
 
-/* The copy engine is faster than so few lanes. */
+/*
+ * The copy engine is faster than so few lanes. Not before an addition to a window's word, which the
+ * engine cannot do in GPU memory.
+ */
 GIN_DEV int gin_i_engine_is_better(const gin_t *g, const struct gin_i_group *q, gin_at_t mine,
-                                   uint64_t bytes)
+                                   uint64_t bytes, uint32_t action)
 {
-    if (g->ring == NULL || bytes < 4096)
+    if (g->ring == NULL || bytes < 4096 || action == GIN_ACTION_ADD_AT)
         return 0;
     const uint64_t *limit = q->lanes == 1    ? &g->dc->engine_thread
                             : q->lanes <= 32 ? &g->dc->engine_warp
@@ -180,18 +183,26 @@ GIN_DEV int gin_i_engine_is_better(const gin_t *g, const struct gin_i_group *q, 
 
 /*
  * By the leader, once the group's copies are done. A strong signal keeps behind what the engine
- * still has under way.
+ * still has under way: a slot's goes there too, a word's waits for it.
  */
 GIN_DEV int gin_i_dev_signal_now(const gin_t *g, int world, struct gin_i_place word,
                                  const gin_action_t *a, uint32_t scope)
 {
     if (a->kind == GIN_ACTION_NONE)
         return GIN_OK;
-    if (GIN_LIKELY(word.status == GIN_OK &&
-                   (g->ring == NULL || !a->strong || gin_i_ring_is_settled(g->ring)))) {
+    int here = word.status == GIN_OK;
+    if (GIN_UNLIKELY(here && g->ring != NULL && a->strong && !gin_i_ring_is_settled(g->ring))) {
+        here = a->kind != GIN_ACTION_ADD;
+        int st = here ? gin_i_ring_quiet(g->ring, gin_i_error_word(g), 0) : GIN_OK;
+        if (st != GIN_OK)
+            return st;
+    }
+    if (GIN_LIKELY(here)) {
         gin_i_dev_raise(word.addr, a, scope);
         return GIN_OK;
     }
+    if (g->ring == NULL)
+        return GIN_ENOTSUP;
     struct gin_i_op o;
     gin_i_op_begin(&o, GIN_I_DESC_SIGNAL, world);
     gin_i_op_action(&o, a);
@@ -246,10 +257,8 @@ GIN_DEV int gin_i_dev_put(const gin_t *g, gin_group_t grp, gin_team_t team, int 
         return gin_i_cannot(g, word);
     if (GIN_UNLIKELY(from.status < 0 || to.status < 0))
         return from.status < 0 ? from.status : to.status;
-    if (GIN_UNLIKELY(
-            from.status == GIN_I_ENGINE || to.status == GIN_I_ENGINE ||
-            (remote->kind != GIN_ACTION_ADD_AT && /* which the engine cannot do in GPU memory */
-             gin_i_engine_is_better(g, &q, src, bytes)))) {
+    if (GIN_UNLIKELY(from.status == GIN_I_ENGINE || to.status == GIN_I_ENGINE ||
+                     gin_i_engine_is_better(g, &q, src, bytes, remote->kind))) {
         struct gin_i_op o;
         if (!gin_i_engine_can(src))
             return GIN_ENOTSUP;
@@ -332,7 +341,7 @@ GIN_DEV int gin_i_dev_get(const gin_t *g, gin_group_t grp, gin_team_t team, int 
     if (GIN_UNLIKELY(to.status < 0 || from.status < 0))
         return to.status < 0 ? to.status : from.status;
     if (GIN_UNLIKELY(from.status == GIN_I_ENGINE || to.status == GIN_I_ENGINE ||
-                     gin_i_engine_is_better(g, &q, dst, bytes))) {
+                     gin_i_engine_is_better(g, &q, dst, bytes, GIN_ACTION_NONE))) {
         struct gin_i_op o;
         if (!gin_i_engine_can(dst))
             return GIN_ENOTSUP;

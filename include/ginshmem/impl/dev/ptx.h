@@ -242,6 +242,15 @@ GIN_DEV int gin_i_named_or(uint32_t id, uint32_t threads, int value)
     return any;
 }
 
+/* A word of shared memory per named barrier of the block; 0 is the block's own. */
+#define GIN_I_SPAN_IDS 16u
+
+GIN_DEV uint64_t *gin_i_box(uint32_t id)
+{
+    __shared__ uint64_t box[GIN_I_SPAN_IDS];
+    return &box[id];
+}
+
 /* ---- time and place ---- */
 
 GIN_DEV uint64_t gin_i_clock_ns(void)

@@ -96,7 +96,7 @@ GIN_DEV_CALL int gin_i_ring_wait(const struct gin_i_ring *r, const uint64_t *wor
             return GIN_EAGAIN;
         if (GIN_UNLIKELY(st != GIN_OK))
             return st;
-        st = gin_i_pause_step(&p);
+        st = gin_i_pause_step(&p, 1);
     }
     return GIN_OK;
 }
@@ -131,7 +131,7 @@ GIN_DEV_CALL int gin_i_ring_fetch(struct gin_i_ring *r, const uint64_t *error, s
     while (gin_i_atom32_exch_acquire_gpu(&r->reply_busy[i], 1) != 0) {
         if (st != GIN_OK)
             return st;
-        st = gin_i_pause_step(&p);
+        st = gin_i_pause_step(&p, 1);
         i = (i + 1) & (r->n_replies - 1);
     }
     o->sig_off = i;
@@ -142,7 +142,7 @@ GIN_DEV_CALL int gin_i_ring_fetch(struct gin_i_ring *r, const uint64_t *error, s
     while (gin_i_ld_acquire_sys(&reply->seq) != ticket + 1) {
         if (st != GIN_OK)
             return st;
-        st = gin_i_pause_step(&p);
+        st = gin_i_pause_step(&p, 1);
     }
     *old = gin_i_ld_relaxed_sys(&reply->value);
     gin_i_atom32_exch_release_gpu(&r->reply_busy[i], 0);

@@ -74,7 +74,7 @@ GIN_DEV int gin_i_set_wait(const gin_t *g, const struct gin_i_set *s, int all,
             return GIN_EAGAIN;
         if (GIN_UNLIKELY(st != GIN_OK))
             return st;
-        st = gin_i_pause_step(&p);
+        st = gin_i_pause_step(&p, 1);
     }
 }
 

@@ -101,10 +101,42 @@ GIN_DEV uint32_t gin_i_bits(const gin_wait_opt_t *opt)
 
 /* ---- the loops ---- */
 
+/* What the far cells held at the last look, and the look that is under way. */
+struct gin_i_far {
+    uint64_t seen, first, second;
+};
+
 /*
- * For long. Looks at all cells each time, at the error words and the clock now and then.
- * timeout_ns 0: the device communicator's.
+ * A few polls for "at least". 1: it holds, and has been acquired. What the far cells held some
+ * polls ago is a lower bound, and so is the sum; a base that moved meanwhile makes it less still.
  */
+GIN_DEV int gin_i_poll_some(const struct gin_i_watched *w, const struct gin_i_cond *c,
+                            struct gin_i_far *far)
+{
+    if (w->far != NULL) {
+        far->seen = far->first + far->second;
+        far->first = gin_i_ld_relaxed_sys(w->far);
+        far->second = w->far_words > 1 ? gin_i_ld_relaxed_sys(w->far + 1) : 0;
+    }
+#pragma unroll 1
+    for (uint32_t n = 0; n < GIN_I_HOST_EVERY; n++) {
+        uint64_t base = w->base != NULL ? gin_i_ld_relaxed_gpu(w->base) : 0;
+        uint64_t value = gin_i_ld_relaxed_sys(w->near) + far->seen - base;
+        if (((value - c->operand) & c->mask) > c->mask >> 1)
+            continue;
+        gin_i_ld_acquire_sys(w->near);
+        if (far->seen != 0) {
+            gin_i_ld_acquire_sys(w->far);
+            if (w->far_words > 1)
+                gin_i_ld_acquire_sys(w->far + 1);
+        }
+        return 1;
+    }
+    return 0;
+}
+
+/* For long, with a look at the error words and the clock now and then. timeout_ns 0: the device
+ * communicator's. Other comparisons than "at least" need all cells as they are now. */
 GIN_DEV_CALL int gin_i_wait_long(const struct gin_i_dc *dc, const struct gin_i_ring *ring,
                                  struct gin_i_watched w, struct gin_i_cond c, uint64_t timeout_ns,
                                  int poll)
@@ -112,42 +144,29 @@ GIN_DEV_CALL int gin_i_wait_long(const struct gin_i_dc *dc, const struct gin_i_r
     struct gin_i_pause p = gin_i_pause_begin(
         (const uint64_t *)gin_i_nc_u64(&dc->error), ring != NULL ? &ring->host->error : NULL,
         timeout_ns != 0 ? timeout_ns : gin_i_nc_u64(&dc->wait_timeout_ns));
-    int st = GIN_OK;
-    while (!gin_i_holds(&c, gin_i_watched_now(&w))) {
+    struct gin_i_far far = {0, 0, 0};
+    int quick = c.cmp == GIN_I_ROLLING && !poll, st = GIN_OK;
+    for (;;) {
+        if (quick && gin_i_poll_some(&w, &c, &far))
+            return GIN_OK;
+        if ((!quick || st != GIN_OK) && gin_i_holds(&c, gin_i_watched_now(&w)))
+            return GIN_OK;
         if (poll)
             return GIN_EAGAIN;
         if (GIN_UNLIKELY(st != GIN_OK))
             return st;
-        st = gin_i_pause_step(&p);
+        st = gin_i_pause_step(&p, quick ? GIN_I_HOST_EVERY : 1);
     }
-    return GIN_OK;
 }
 
-/*
- * At least, of a signal: a while by relaxed loads. 1: it holds, and has been acquired. What the far
- * cells held some polls ago is a lower bound, and so is their sum with the near one; a base that
- * moved meanwhile makes it negative, which is not at least anything.
- */
-GIN_DEV int gin_i_wait_quick(const struct gin_i_watched *w, uint64_t least)
+/* At least, of a signal: for a while, without leaving the inlined code. */
+GIN_DEV int gin_i_wait_quick(const struct gin_i_watched *w, const struct gin_i_cond *c)
 {
-    uint64_t seen = 0, cpu = 0, net = 0;
+    struct gin_i_far far = {0, 0, 0};
 #pragma unroll 1
-    for (uint32_t n = 0; n < GIN_I_QUICK_POLLS; n++) {
-        if (w->far != NULL && n % GIN_I_HOST_EVERY == 0) {
-            seen = cpu + net;
-            cpu = gin_i_ld_relaxed_sys(w->far);
-            net = gin_i_ld_relaxed_sys(w->far + 1);
-        }
-        uint64_t base = gin_i_ld_relaxed_gpu(w->base);
-        if (GIN_LIKELY(gin_i_rolling_le(least, gin_i_ld_relaxed_sys(w->near) + seen - base, 64))) {
-            gin_i_ld_acquire_sys(w->near);
-            if (seen != 0) {
-                gin_i_ld_acquire_sys(w->far);
-                gin_i_ld_acquire_sys(w->far + 1);
-            }
+    for (uint32_t n = 0; n < GIN_I_QUICK_POLLS; n += GIN_I_HOST_EVERY)
+        if (GIN_LIKELY(gin_i_poll_some(w, c, &far)))
             return 1;
-        }
-    }
     return 0;
 }
 
@@ -157,8 +176,7 @@ GIN_DEV int gin_i_dev_wait(const gin_t *g, const struct gin_i_group *q,
                            const gin_wait_opt_t *opt)
 {
     int st = GIN_OK;
-    if (q->lane == 0 && !(c->cmp == GIN_I_ROLLING && c->mask == ~(uint64_t)0 && opt == NULL &&
-                          w->base != NULL && gin_i_wait_quick(w, c->operand)))
+    if (q->lane == 0 && !(c->cmp == GIN_I_ROLLING && opt == NULL && gin_i_wait_quick(w, c)))
         st = gin_i_wait_long(g->dc, g->ring, *w, *c, opt != NULL ? opt->timeout_ns : 0,
                              gin_i_dev_poll(opt));
     return gin_i_group_status(q, st);

@@ -30,10 +30,11 @@ GIN_DEV struct gin_i_pause gin_i_pause_begin(const uint64_t *error, const uint64
     return p;
 }
 
-/* After a poll in vain. A failure ends the wait, unless what is waited for has come meanwhile. */
-GIN_DEV int gin_i_pause_step(struct gin_i_pause *p)
+/* After `polls` (a power of two, up to 32) polls in vain. A failure ends the wait, unless what is
+ * waited for has come meanwhile: the caller looks once more. */
+GIN_DEV int gin_i_pause_step(struct gin_i_pause *p, uint32_t polls)
 {
-    p->polls++;
+    p->polls += polls;
     if (p->timeout_ns != 0 && p->polls % GIN_I_TIME_EVERY == 0 &&
         gin_i_clock_ns() - p->start >= p->timeout_ns)
         return GIN_ETIMEDOUT;
