@@ -27,7 +27,8 @@ GIN_DEV int gin_i_dev_opt(const gin_t *g, const gin_op_opt_t *opt)
 }
 
 /* The word that an action raises. Status GIN_I_ENGINE: by descriptor. */
-GIN_DEV struct gin_i_place gin_i_dev_action(const gin_t *g, int lsa, const gin_action_t *a)
+GIN_DEV struct gin_i_place gin_i_dev_action(const gin_t *g, int world, int lsa,
+                                            const gin_action_t *a)
 {
     if (a->kind == GIN_ACTION_NONE)
         return gin_i_placed(0, GIN_OK, 0);
@@ -44,7 +45,7 @@ GIN_DEV struct gin_i_place gin_i_dev_action(const gin_t *g, int lsa, const gin_a
     }
     if (GIN_UNLIKELY(!(g->flags & GIN_I_DC_VA)))
         return gin_i_placed(0, GIN_ENOTSUP, 0);
-    struct gin_i_place p = gin_i_dev_place(g, lsa, a->at, 8, 1);
+    struct gin_i_place p = gin_i_dev_place(g, lsa, a->at, 8, world != g->rank);
     uint32_t need = a->kind == GIN_ACTION_SET_AT ? GIN_I_APPLY_STORES : GIN_I_APPLY_ATOMICS;
     if (GIN_UNLIKELY(p.status < 0))
         return p;
@@ -250,9 +251,9 @@ GIN_DEV int gin_i_dev_put(const gin_t *g, gin_group_t grp, gin_team_t team, int 
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
     int lsa = gin_i_dev_lsa(g, world);
-    struct gin_i_place word = gin_i_dev_action(g, lsa, remote);
+    struct gin_i_place word = gin_i_dev_action(g, world, lsa, remote);
     struct gin_i_place from = gin_i_dev_local(g, src, bytes);
-    struct gin_i_place to = gin_i_dev_place(g, lsa, dst, bytes, 1);
+    struct gin_i_place to = gin_i_dev_place(g, lsa, dst, bytes, world != g->rank);
     if (GIN_UNLIKELY(gin_i_cannot(g, word) != GIN_OK))
         return gin_i_cannot(g, word);
     if (GIN_UNLIKELY(from.status < 0 || to.status < 0))
@@ -300,8 +301,8 @@ GIN_DEV int gin_i_dev_put_value(const gin_t *g, gin_group_t grp, gin_team_t team
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
     int lsa = gin_i_dev_lsa(g, world);
-    struct gin_i_place word = gin_i_dev_action(g, lsa, remote);
-    struct gin_i_place to = gin_i_dev_place(g, lsa, dst, bytes, 1);
+    struct gin_i_place word = gin_i_dev_action(g, world, lsa, remote);
+    struct gin_i_place to = gin_i_dev_place(g, lsa, dst, bytes, world != g->rank);
     if (GIN_UNLIKELY(gin_i_cannot(g, word) != GIN_OK))
         return gin_i_cannot(g, word);
     if (GIN_UNLIKELY(to.status < 0))
@@ -381,7 +382,7 @@ GIN_DEV int gin_i_dev_signal(const gin_t *g, gin_group_t grp, gin_team_t team, i
     st = gin_i_dev_opt(g, opt);
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
-    struct gin_i_place word = gin_i_dev_action(g, gin_i_dev_lsa(g, world), remote);
+    struct gin_i_place word = gin_i_dev_action(g, world, gin_i_dev_lsa(g, world), remote);
     if (GIN_UNLIKELY(gin_i_cannot(g, word) != GIN_OK))
         return gin_i_cannot(g, word);
     gin_i_group_sync(&q);

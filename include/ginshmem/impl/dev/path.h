@@ -146,7 +146,8 @@ GIN_DEV_CALL struct gin_i_place gin_i_find_place(const struct gin_i_window *cons
     return gin_i_window_place(&w, lsa, off, update);
 }
 
-/* A place at a peer whose LSA rank the caller has, or, with GIN_I_MYSELF, of mine. */
+/* A place at a peer whose LSA rank the caller has, or, with GIN_I_MYSELF, of mine. update: the peer
+ * is not me, so that a window that is read-only for peers is refused. */
 GIN_DEV struct gin_i_place gin_i_dev_place(const gin_t *g, int lsa, gin_at_t at, uint64_t bytes,
                                            int update)
 {

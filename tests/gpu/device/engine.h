@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What goes through the ring: windows out of reach, large puts of few lanes, ranks without a GPU.
+ */
+#ifndef GINSHMEM_TESTS_GPU_DEVICE_ENGINE_H
+#define GINSHMEM_TESTS_GPU_DEVICE_ENGINE_H
+
+#include "tests/gpu/device/data.h"
+
+#ifdef __CUDA_ARCH__
+
+DEVICE void test_far(struct env *e)
+{
+    gin_t *g = &e->g;
+    gin_window_t far = fake_window(FAKE_FAR);
+    gin_op_opt_t opt = {{1, 3}, 0, 0, 0, 0};
+    uint8_t *mine = (uint8_t *)gin_local_ptr(g, gin_at(far, 0));
+    uint8_t *heap = (uint8_t *)gin_local_ptr(g, heap_at(0));
+    uint64_t seen = gin_read_signal(g, 12), count = gin_read_counter(g, 3);
+    gin_request_t req;
+    for (uint64_t r = 0; r < 5; r++) {
+        uint64_t n = 8 + r * 333;
+        fill(e, mine, n + 64, -1, 0);
+        fill(e, heap, n, e->rank, r);
+        meet(e);
+        CHECK_OK(gin_put_x(g, e->grp, e->world, e->right, gin_at(far, 32), heap_at(0), n,
+                           gin_strong_inc(12), &opt));
+        CHECK_OK(gin_wait_signal(g, e->grp, 12, seen + r + 1));
+        expect_bytes(e, mine + 32, n, e->left, r);
+        CHECK_OK(gin_wait_counter(g, e->grp, 3, count + r + 1));
+        meet(e);
+        fill(e, heap + 4096, n + 64, -1, 0);
+        gin_i_group_sync(&e->q);
+        CHECK_OK(gin_get(g, e->grp, e->world, e->right, gin_at(far, 32),
+                         gin_at_local(heap + 4096 + 32), n));
+        CHECK_OK(gin_flush_async(g, e->grp, e->world, e->right, &req));
+        CHECK_OK(gin_wait(g, e->grp, &req));
+        CHECK_OK(gin_test(g, e->grp, &req));
+        expect_bytes(e, heap + 4096 + 32, n, e->rank, r); /* what I put there */
+        meet(e);
+    }
+    CHECK_OK(gin_put_value(g, e->grp, e->world, e->right, gin_at(far, 8), ~(uint64_t)5, 8,
+                           gin_no_action()));
+    CHECK_OK(gin_quiet(g, e->grp));
+    meet(e);
+    CHECK(*(volatile uint64_t *)(mine + 8), ~(uint64_t)5);
+    meet(e);
+}
+
+/* Strong signals over load and store keep behind large puts that the engine copies. */
+DEVICE void test_large(struct env *e)
+{
+    gin_t *g = &e->g;
+    const uint64_t n = e->q.lanes == 1 ? 8192 + 40 : 32768;
+    uint8_t *heap = (uint8_t *)gin_local_ptr(g, heap_at(0));
+    gin_at_t word = heap_at(FAKE_USER - 64);
+    volatile uint64_t *flag = (volatile uint64_t *)gin_local_ptr(g, word);
+    uint64_t seen = gin_read_signal(g, 13);
+    for (uint64_t r = 0; r < 3; r++) {
+        fill(e, heap + REACH - 32, n + 64, -1, 0);
+        fill(e, heap, n, e->rank, r);
+        meet(e);
+        CHECK_OK(gin_put(g, e->grp, e->world, e->right, heap_at(REACH), heap_at(0), n,
+                         r == 0 ? gin_weak_inc(13) : gin_no_action()));
+        if (r == 1)
+            CHECK_OK(gin_signal(g, e->grp, e->world, e->right, gin_strong_inc(13)));
+        if (r == 2)
+            CHECK_OK(gin_signal(g, e->grp, e->world, e->right, gin_set_at(word, 77)));
+        if (r < 2)
+            CHECK_OK(gin_wait_signal(g, e->grp, 13, seen + r + 1));
+        else
+            CHECK_OK(gin_wait_signal_until_at(g, e->grp, word, GIN_CMP_EQ, 77, NULL));
+        expect_bytes(e, heap + REACH, n, e->left, r);
+        meet(e);
+    }
+    if (e->q.lane == 0)
+        *flag = 0;
+    meet(e);
+}
+
+/* A CPU rank: its host windows are in reach, its signals by the engine; its words by descriptors.
+ */
+DEVICE void test_cpu_rank(struct env *e)
+{
+    gin_t *g = &e->g;
+    gin_at_t host = gin_at(fake_window(FAKE_HOST), 1024 + 8 * (uint64_t)e->rank);
+    uint64_t got = 0;
+    uint32_t got4 = 0;
+    meet(e);
+    CHECK_OK(gin_put_value(g, e->grp, e->world, e->n, host, 41, 8, gin_weak_inc(14)));
+    CHECK_OK(gin_quiet(g, e->grp));
+    CHECK_OK(gin_amo_add(g, e->grp, e->world, e->n, host, 1));
+    CHECK_OK(gin_amo_fetch_add(g, e->grp, e->world, e->n, host, 8, &got));
+    CHECK(got, 42);
+    CHECK_OK(gin_amo_fetch(g, e->grp, e->world, e->n, host, &got));
+    CHECK(got, 50);
+    CHECK_OK(gin_amo_cas(g, e->grp, e->world, e->n, host, 50, ~(uint64_t)0, &got));
+    CHECK(got, 50);
+    CHECK_OK(gin_amo_swap(g, e->grp, e->world, e->n, host, 3, &got));
+    CHECK(got, ~(uint64_t)0);
+    CHECK_OK(gin_amo_fetch_or32(g, e->grp, e->world, e->n, host, 4, &got4));
+    CHECK(got4, 3);
+    CHECK_OK(gin_signal(g, e->grp, e->world, e->n, gin_weak_add_at(host, 100)));
+    CHECK_OK(gin_quiet(g, e->grp));
+    CHECK_OK(gin_amo_fetch(g, e->grp, e->world, e->n, host, &got));
+    CHECK(got, 107);
+    meet(e);
+}
+
+/* All lanes post at once, more than the ring holds: each arrives once. */
+DEVICE void test_flood(struct env *e)
+{
+    gin_t *g = &e->g;
+    gin_at_t far = gin_at(fake_window(FAKE_FAR), 0);
+    uint64_t seen = gin_read_signal(g, 15), old;
+    meet(e);
+    for (int i = 0; i < 10; i++)
+        CHECK_OK(
+            gin_put(g, gin_thread(), e->world, e->right, far, heap_at(0), 64, gin_weak_inc(15)));
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(gin_amo_fetch_add(g, gin_thread(), e->world, e->n,
+                                   gin_at(fake_window(FAKE_HOST), 4096 + 8 * (uint64_t)e->rank), 1,
+                                   &old));
+    CHECK_OK(gin_wait_signal(g, gin_thread(), 15, seen + 10 * e->q.lanes));
+    meet(e);
+    CHECK(gin_read_signal(g, 15), seen + 10 * e->q.lanes);
+    CHECK_OK(gin_amo_fetch(g, e->grp, e->world, e->n,
+                           gin_at(fake_window(FAKE_HOST), 4096 + 8 * (uint64_t)e->rank), &old));
+    CHECK(old % (3 * e->q.lanes), 0);
+    meet(e);
+    if (e->q.lane == 0)
+        CHECK_OK(gin_amo_set(g, gin_thread(), e->world, e->n,
+                             gin_at(fake_window(FAKE_HOST), 4096 + 8 * (uint64_t)e->rank), 0));
+    meet(e);
+}
+
+/* The host raises the error word once all wait: every kind of wait ends. */
+DEVICE void test_error(struct env *e)
+{
+    gin_t *g = &e->g;
+    const uint32_t ids[] = {0, 1};
+    const uint64_t least[] = {1u << 20, 1u << 20};
+    size_t which;
+    meet(e);
+    if (e->q.lane == 0)
+        gin_i_atom_add_sys(e->l->error_seen, 1);
+    CHECK(gin_wait_signal(g, e->grp, 0, 1u << 20), GIN_EPEER);
+    CHECK(gin_wait_signal_until(g, e->grp, 0, GIN_CMP_EQ, 1u << 20, NULL), GIN_EPEER);
+    CHECK(gin_wait_signal_any(g, e->grp, ids, least, 2, NULL, &which, NULL), GIN_EPEER);
+    CHECK(gin_wait_counter(g, e->grp, 0, 1u << 20), GIN_EPEER);
+    CHECK(gin_status(g), GIN_EPEER);
+    if (e->n > 1 && e->rank == 0)
+        CHECK(gin_barrier(g, e->grp, gin_barrier_lsa(), 2, GIN_ORDER_ACQ_REL, GIN_FENCE_NONE),
+              GIN_EPEER);
+}
+
+#endif
+#endif
