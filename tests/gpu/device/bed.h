@@ -67,7 +67,7 @@ static inline void bed_copy(void *dst, const void *src, size_t bytes)
     BED_DO(cudaStreamSynchronize(bed_stream()));
 }
 
-static inline void *bed_device_alloc(size_t bytes)
+static __attribute__((noinline, unused)) void *bed_device_alloc(size_t bytes)
 {
     void *p = NULL;
     BED_DO(cudaMalloc(&p, bytes));
@@ -76,7 +76,7 @@ static inline void *bed_device_alloc(size_t bytes)
     return p;
 }
 
-static inline void *bed_host_alloc(size_t bytes)
+static __attribute__((noinline, unused)) void *bed_host_alloc(size_t bytes)
 {
     void *p = NULL;
     BED_DO(cudaHostAlloc(&p, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
