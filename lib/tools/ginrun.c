@@ -21,6 +21,7 @@ static const char usage[] =
     "usage: ginrun -n N [options] program [argument ...]\n"
     "  -n, --ranks N        start N ranks, at most 1024\n"
     "  -H, --hosts H        pretend that they are on H hosts, in equal blocks\n"
+    "  -N, --netns          give each of those hosts its own network (root only)\n"
     "  -k, --keep-going     a rank that fails does not end the others\n"
     "  -l, --label          put \"[rank] \" in front of every line of output\n"
     "  -t, --timeout TIME   end the job after TIME (90, 1.5s, 500ms), with status 124\n"
@@ -102,15 +103,12 @@ static void check_assignment(const char *text)
 
 static void parse(int argc, char **argv, struct run_options *o)
 {
-    static const struct option longs[] = {{"ranks", required_argument, NULL, 'n'},
-                                          {"hosts", required_argument, NULL, 'H'},
-                                          {"keep-going", no_argument, NULL, 'k'},
-                                          {"label", no_argument, NULL, 'l'},
-                                          {"timeout", required_argument, NULL, 't'},
-                                          {"set", required_argument, NULL, 'x'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"ranks", required_argument, NULL, 'n'}, {"hosts", required_argument, NULL, 'H'},
+        {"netns", no_argument, NULL, 'N'},       {"keep-going", no_argument, NULL, 'k'},
+        {"label", no_argument, NULL, 'l'},       {"timeout", required_argument, NULL, 't'},
+        {"set", required_argument, NULL, 'x'},   {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},     {NULL, 0, NULL, 0}};
     int c, n_set = 0;
 
     if (argc == 1) {
@@ -121,10 +119,11 @@ static void parse(int argc, char **argv, struct run_options *o)
     if (o->set == NULL)
         misuse("no memory");
     opterr = 0;
-    while ((c = getopt_long(argc, argv, "+:n:H:klt:x:hV", longs, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "+:n:H:Nklt:x:hV", longs, NULL)) != -1) {
         switch (c) {
         case 'n': o->ranks = count_of("--ranks", optarg, RUN_MAX_RANKS); break;
         case 'H': o->hosts = count_of("--hosts", optarg, RUN_MAX_RANKS); break;
+        case 'N': o->netns = true; break;
         case 'k': o->keep_going = true; break;
         case 'l': o->label = true; break;
         case 't': o->timeout = seconds_of(optarg); break;
@@ -143,6 +142,8 @@ static void parse(int argc, char **argv, struct run_options *o)
         misuse("say how many ranks to start: -n N");
     if (o->hosts > o->ranks)
         misuse("%d hosts for %d ranks: a host needs a rank", o->hosts, o->ranks);
+    if (o->netns && (o->hosts == 0 || o->hosts > RUN_MAX_NETNS))
+        misuse("--netns makes networks for the hosts of --hosts H, H from 1 to %d", RUN_MAX_NETNS);
     if (o->argv[0] == NULL)
         misuse("no program given");
 }
@@ -322,7 +323,7 @@ int main(int argc, char **argv)
         return RUN_FAILED;
     }
     run_place(&job);
-    if (!open_loop(&job))
+    if (!open_loop(&job) || !run_net_open(&job))
         return RUN_FAILED;
     st = run_pmi_init(&job);
     if (st != 0)
@@ -334,6 +335,7 @@ int main(int argc, char **argv)
     run_pmi_free(&job);
     free(job.opt.set);
     free(job.rank);
+    free(job.host);
     free(job.input.data);
     return job.result < 0 ? st : job.result;
 }

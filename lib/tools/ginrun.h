@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ginrun: starts the ranks of a job on this machine and is their PMI-1 server. Four rooms: options
+ * ginrun: starts the ranks of a job on this machine and is their PMI-1 server. Five rooms: options
  * and the loop (ginrun.c), processes (ginrun_job.c), the key-value store (ginrun_pmi.c), labelled
- * output (ginrun_io.c). A program and not a part of the library: it calls the system itself.
+ * output (ginrun_io.c), hosts with networks of their own (ginrun_net.c). A program and not a part
+ * of the library: it calls the system itself.
  */
 #ifndef GI_TOOLS_GINRUN_H
 #define GI_TOOLS_GINRUN_H
@@ -15,6 +16,8 @@
 
 #define RUN_MAX_RANKS 1024
 #define RUN_NAME      64
+#define RUN_MAX_NETNS 64 /* hosts behind one switch, 10.99.0.1 and on */
+#define RUN_SPACES    4  /* namespaces of a host */
 
 /* Exit statuses of ginrun's own. */
 enum {
@@ -27,7 +30,8 @@ enum {
 
 struct run_options {
     int ranks;
-    int hosts; /* 0: the real one */
+    int hosts;  /* 0: the real one */
+    bool netns; /* hosts have networks of their own */
     bool label, keep_going;
     double timeout; /* seconds, 0: none */
     char **set;     /* NAME=VALUE, NULL-terminated */
@@ -60,6 +64,11 @@ struct run_rank {
     struct run_queue line[2];
 };
 
+/* Namespaces of a host, as descriptors; [0] is the network. */
+struct run_host {
+    int space[RUN_SPACES];
+};
+
 struct run_kvs {
     char name[RUN_NAME];
     struct run_pair *slots; /* open addressing, a power of two */
@@ -73,7 +82,8 @@ enum run_event { EV_SIGNAL, EV_PMI, EV_STDOUT, EV_STDERR, EV_STDIN, EV_FEED, EV_
 struct run_job {
     struct run_options opt;
     struct run_rank *rank;
-    int running; /* ranks not yet ended */
+    struct run_host *host; /* with --netns: the hosts, then the switch */
+    int running;           /* ranks not yet ended */
     int epoll, signals;
     struct run_kvs kvs;
     int in_barrier;
@@ -104,6 +114,10 @@ void run_reap(struct run_job *job);                /* take note of all that ende
 void run_end(struct run_job *job, int status);     /* TERM now, KILL later; the job's result */
 void run_exec_event(struct run_job *job);
 void run_kill(struct run_job *job); /* the grace time is over */
+
+/* ginrun_net.c */
+bool run_net_open(struct run_job *job);                  /* false: told */
+bool run_net_enter(const struct run_job *job, int host); /* in a rank's new process */
 
 /* ginrun_pmi.c */
 int run_pmi_init(struct run_job *job);

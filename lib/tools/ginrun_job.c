@@ -74,7 +74,7 @@ static void set_environment(const struct birth *b)
     set_number("PMI_SIZE", b->job->opt.ranks);
     set_number("MPI_LOCALRANKID", r->local_rank);
     set_number("MPI_LOCALNRANKS", r->local_size);
-    if (b->job->opt.hosts > 0) {
+    if (b->job->opt.hosts > 0 && !b->job->opt.netns) { /* a real host has an id of its own */
         if (uname(&self) != 0)
             strcpy(self.nodename, "this");
         snprintf(host, sizeof(host), "%s-%d-host%d", self.nodename, (int)b->maker, r->host);
@@ -111,6 +111,11 @@ __attribute__((noreturn)) static void become(const struct birth *b)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != b->maker)
         _exit(RUN_FAILED);
+    if (!run_net_enter(b->job, b->job->rank[b->rank].host)) {
+        run_say("rank %d cannot enter host %d: %s", b->rank, b->job->rank[b->rank].host,
+                strerror(errno));
+        _exit(RUN_FAILED);
+    }
     set_environment(b);
     set_descriptors(b);
     signal(SIGPIPE, SIG_DFL);
@@ -187,7 +192,8 @@ static bool start_one(struct run_job *job, struct birth *b)
 
 static bool raise_limit(struct run_job *job, struct rlimit *old)
 {
-    rlim_t need = (rlim_t)job->opt.ranks * (job->opt.label ? 3 : 1) + 64;
+    rlim_t need = (rlim_t)job->opt.ranks * (job->opt.label ? 3 : 1) + 64 +
+                  (job->opt.netns ? (rlim_t)(job->opt.hosts + 1) * RUN_SPACES : 0);
     struct rlimit l;
 
     if (getrlimit(RLIMIT_NOFILE, old) != 0)

@@ -204,6 +204,36 @@ is out "0 host0 0/3
 expect 0 "one host" -n 1 sh -c 'echo "${GINSHMEM_HOST_ID-unset}"'
 is out "unset" "one host"
 
+# ---- hosts with networks of their own ----
+expect 2 "networks without hosts" -n 2 --netns true
+has err "--hosts" "networks without hosts"
+if timeout 30 "$GINRUN" -n 1 --hosts 1 --netns true 2>/dev/null; then
+    expect 0 "networks" -n 3 --hosts 2 --netns -l bash -c 'echo "$(hostname) $(ip -o -4 addr show dev eth0 | grep -o "10\.99\.0\.[0-9]*/24") $PWD"'
+    [ "$(sort "$D/out")" = "[0] host0 10.99.0.1/24 $PWD
+[1] host0 10.99.0.1/24 $PWD
+[2] host1 10.99.0.2/24 $PWD" ] || fail "networks: $(cat "$D/out")"
+    expect 0 "a store over networks" -n 5 --hosts 3 -N "$TRY" 5
+    expect 137 "killed with networks" -n 2 --hosts 2 --netns sh -c 'test $PMI_RANK = 0 || kill -9 $$; sleep 60'
+    "$GINRUN" -n 2 --hosts 2 --netns sh -c 'echo $$ >'"$D"'/host$PMI_RANK; exec sleep 60' 2>/dev/null &
+    run=$!
+    soon "hosts come up" test -s "$D/host0" -a -s "$D/host1"
+    kill -9 $run
+    wait $run 2>/dev/null
+    for i in 0 1; do soon "rank $i goes with ginrun" gone "$(cat "$D/host$i")"; done
+else
+    echo "no networks of their own here: $(timeout 30 "$GINRUN" -n 1 --hosts 1 --netns true 2>&1)"
+fi
+if [ "$(id -u)" = 0 ] && setpriv --reuid 65534 --clear-groups true 2>/dev/null; then
+    setpriv --reuid 65534 --clear-groups timeout 30 "$GINRUN" -n 1 --hosts 1 --netns true 2>"$D/err" >"$D/out"
+    status=$?
+    # 126, 127: the build folder is closed to others
+    case $status in
+    125) has err "needs root" "networks of others" ;;
+    126 | 127) ;;
+    *) fail "networks of others: status $status" ;;
+    esac
+fi
+
 # ---- PMI ----
 ask='ask() { printf "cmd=%s\n" "$1" >&$PMI_FD; IFS= read -r line <&$PMI_FD; echo "$line"; }'
 expect 0 "by hand" --hosts 2 -n 5 bash -c "$ask"'
