@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The provider-neutral core of the network: what lib/ sees. It turns puts, gets, signals and
+ * atomics into reads, writes and messages of net.h, in the way that the network's record of
+ * capabilities asks for, and knows when they are complete here and at the target.
+ *
+ * One gi_core per communicator, one gi_core_ctx per context of a device communicator (and for
+ * whatever else needs an order of its own). A context has a lane on every rail; the peers' lane of
+ * the same context is where its operations arrive, so contexts are opened collectively.
+ *
+ * Threads. Whoever calls a function marked (owner) owns the context: between gi_core_enter(), or
+ * a gi_core_try() that said yes, and gi_core_leave(). gi_core_poll() owns what is free in turn,
+ * and never waits; so somebody must poll always, for the peers' sake (tcp and shm move nothing
+ * otherwise). No function here blocks, but for gi_core_enter() and what is collective.
+ *
+ * Names of windows are gin_i_desc_window()'s: id | low 12 bits of the generation << 20. Peers are
+ * ranks of the communicator, mine included. Statuses: GIN_EAGAIN is "nothing happened: poll, then
+ * the same call again".
+ */
+#ifndef GI_TRANSPORT_CORE_H
+#define GI_TRANSPORT_CORE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <ginshmem/impl/slow.h>
+#include "transport/net.h"
+
+#define GI_CORE_RAILS 8u /* most rails */
+#define GI_CORE_ALL   (-1)
+
+struct gi_core;
+struct gi_core_ctx;
+struct gi_core_region;
+
+/* ---- the communicator's part ---- */
+
+/* An update of a word that the CPU cannot reach, for gi_core_hooks.apply. */
+struct gi_core_update {
+    uint32_t window;
+    uint64_t off;
+    enum gin_i_amo_op op; /* WORD_ADD and WORD_SET come as ADD and SET */
+    uint32_t bytes;       /* 4 or 8 */
+    uint64_t value, expected;
+};
+
+/* Called by whoever polls, while it owns the context. They must not block. */
+struct gi_core_hooks {
+    void *arg;
+    /* Where bytes off .. off + bytes - 1 of my part of a live window are: GIN_OK and *at, which
+     * the CPU can read and write. GIN_ESTATE: no such window or generation; GIN_ERANGE: outside;
+     * GIN_ENOTSUP: the CPU cannot reach them. No gi_fail(): the mistake is the peer's. */
+    int (*resolve)(void *arg, uint32_t window, uint64_t off, uint64_t bytes, void **at);
+    /* Apply to a word that resolve answered with GIN_ENOTSUP; may be NULL (then refused). */
+    int (*apply)(void *arg, const struct gi_core_update *u, uint64_t *old);
+    /* The core found out by itself that a peer is lost; once per peer. May be NULL. */
+    void (*peer_lost)(void *arg, int rank, const char *why);
+};
+
+struct gi_core_config {
+    int rank, size;
+    /* One per rail, in the same order on every rank; the caller's, longer-lived than the core. */
+    struct gi_net_domain *const *domains;
+    uint32_t n_domains;
+    /* Collective: `bytes` of everybody, by rank, into all. Returns a status. */
+    int (*allgather)(void *arg, const void *mine, void *all, size_t bytes);
+    void *allgather_arg;
+    struct gi_core_hooks hooks;
+    /* A peer that owes an answer for so long is lost; it is asked at a quarter of it. 0: never */
+    uint64_t peer_timeout_ns;
+};
+
+int gi_core_open(const struct gi_core_config *config, struct gi_core **core); /* collective */
+void gi_core_close(struct gi_core *core); /* contexts and regions are gone */
+const struct gi_net_caps *gi_core_caps(const struct gi_core *core, uint32_t rail);
+
+/*
+ * Drive all contexts that nobody owns, targets' part included; what was found to do (0: idle).
+ * Looks at the clock now and then for the watchdog. Any thread.
+ */
+int gi_core_poll(struct gi_core *core);
+/*
+ * Before sleeping: descriptors to poll(2) for input. Returns their number when all contexts may be
+ * slept on now, 0 when there is something to do or a network without such a descriptor. Wake at
+ * the latest after *timeout_ns.
+ */
+int gi_core_sleep(struct gi_core *core, int *fds, int max, uint64_t *timeout_ns);
+
+/* It is known from elsewhere that a peer is dead: its operations fail, others go on. Any thread. */
+void gi_core_peer_dead(struct gi_core *core, int rank, const char *why);
+bool gi_core_peer_is_dead(const struct gi_core *core, int rank);
+
+/* ---- memory ---- */
+
+struct gi_core_region_config {
+    struct gi_net_memory_desc memory; /* kind, addr, bytes ...; `remote` is set by the call */
+};
+
+/* Register for peers' and my own use, and learn the peers' keys. Collective; ranks may differ in
+ * size and kind, bytes 0: this rank has no part. */
+int gi_core_region_open(struct gi_core *core, const struct gi_core_region_config *config,
+                        struct gi_core_region **region);
+/* Only as a source or destination here. Not collective. */
+int gi_core_local_open(struct gi_core *core, const struct gi_core_region_config *config,
+                       struct gi_core_region **region);
+/* Neither an operation nor a window uses it any more; peers' neither. Not collective. */
+void gi_core_region_close(struct gi_core *core, struct gi_core_region *region);
+
+/* Bytes off .. off + bytes - 1 of a window are those at region_off of a region. */
+struct gi_core_piece {
+    uint64_t off, bytes;
+    struct gi_core_region *region;
+    uint64_t region_off;
+};
+
+/*
+ * Tell what a window's name leads to at the peers; pieces in ascending order without gaps, copied.
+ * Calling it again with more pieces is how a window grows. Not collective, serial per communicator.
+ */
+int gi_core_window_set(struct gi_core *core, uint32_t name, const struct gi_core_piece *pieces,
+                       uint32_t n);
+void gi_core_window_drop(struct gi_core *core, uint32_t name);
+
+/* ---- contexts ---- */
+
+/* Where signals of a context arrive: slot s is the 8-byte word at first + s * stride. */
+struct gi_core_cells {
+    void *first;
+    uint64_t stride;
+    uint32_t n;
+    bool shared; /* others add to them, too: add atomically */
+};
+
+struct gi_core_ctx_config {
+    struct gi_core_cells cells;
+    uint32_t home;  /* rail of small operations, signals and messages; taken modulo the rails */
+    uint32_t depth; /* operations under way, 0: default */
+    bool shared;    /* used by several threads in turn */
+    /* Cells that a NIC may add to (and no CPU does): slot s is at native_off + s * native_stride
+     * of this window at every peer; 0: none. */
+    uint32_t native_window;
+    uint64_t native_off, native_stride;
+    /* Tests only: enum gi_core_mutation. */
+    unsigned mutate;
+};
+
+/* Ways to break the core that a test must notice. */
+enum gi_core_mutation {
+    GI_CORE_MUTATE_STRONG = 1, /* unordered: a strong signal does not wait for earlier puts */
+    GI_CORE_MUTATE_WEAK = 2,   /* unordered: a put's signal does not wait for its own pieces */
+    GI_CORE_MUTATE_LAST = 4,   /* ordered: the immediate rides in the first piece */
+    GI_CORE_MUTATE_QUIET = 8,  /* quiet is flush */
+    GI_CORE_MUTATE_FENCE = 16, /* fence does nothing */
+    GI_CORE_MUTATE_SEQ = 32    /* messages are handled as they arrive */
+};
+
+/* Open n contexts, into ctx[0..n-1]. Collective, the same n everywhere. */
+int gi_core_ctx_open(struct gi_core *core, uint32_t n, const struct gi_core_ctx_config *config,
+                     struct gi_core_ctx **ctx);
+/* Not collective; whoever needs this rank's progress has had it (a barrier came before). */
+void gi_core_ctx_close(struct gi_core_ctx *ctx);
+
+/* The first error: GIN_OK, or a sticky status; *rank is whose (-1: none in particular), *text lives
+ * as long as the context. Operations to other peers still go on. Any thread. */
+int gi_core_ctx_status(const struct gi_core_ctx *ctx, int *rank, const char **text);
+
+bool gi_core_try(struct gi_core_ctx *ctx);   /* own it, if it is free */
+void gi_core_enter(struct gi_core_ctx *ctx); /* own it; whoever owns it leaves soon */
+void gi_core_leave(struct gi_core_ctx *ctx);
+/* Drive one context. (owner) Number of events; GIN_ENET once a lane is dead. */
+int gi_core_progress(struct gi_core_ctx *ctx);
+
+/* ---- operations: all (owner) ---- */
+
+/*
+ * Told once, when the operation is complete here (the source may be used again, the bytes or the
+ * old value are here) or has failed. Called by whoever polls, or from within the call itself. The
+ * caller's memory; it must not block and may start operations.
+ */
+struct gi_core_notice {
+    void (*fn)(struct gi_core_notice *n, int status);
+};
+
+enum gi_core_action_kind {
+    GI_CORE_NONE,
+    GI_CORE_SLOT_ADD, /* value to slot `id` of the context at the peer */
+    GI_CORE_WORD_ADD, /* value to the 8-byte word at `off` of window `id` */
+    GI_CORE_WORD_SET
+};
+
+struct gi_core_action {
+    uint8_t kind;
+    bool strong;
+    uint32_t id;
+    uint64_t off, value;
+};
+
+struct gi_core_put {
+    uint32_t window; /* the peer's place */
+    uint64_t off;
+    const void *src; /* may be NULL with bytes 0 */
+    uint64_t bytes;
+    struct gi_core_region *region; /* of src, or NULL: not registered (see gi_core_needs_region) */
+    struct gi_core_action action;
+    uint64_t *counter;             /* 1 is added when complete here, or NULL */
+    struct gi_core_notice *notice; /* or NULL */
+    bool more;                     /* another operation follows at once */
+    bool copy;                     /* src may be used again after the call; bytes <= 16 */
+};
+
+struct gi_core_get {
+    uint32_t window;
+    uint64_t off;
+    void *dst;
+    uint64_t bytes;
+    struct gi_core_region *region; /* of dst, or NULL */
+    uint64_t *counter;
+    struct gi_core_notice *notice;
+};
+
+struct gi_core_amo {
+    uint32_t window;
+    uint64_t off;
+    enum gin_i_amo_op op;
+    uint32_t bytes; /* 4 or 8 */
+    uint64_t value, expected;
+    uint64_t *old;                 /* the word before, or NULL: not wanted */
+    struct gi_core_notice *notice; /* with old: once it is here; else once it is on its way */
+};
+
+/* Local memory must lie in a region before it can be a source or destination. */
+bool gi_core_needs_region(const struct gi_core *core);
+
+/* bytes 0: the action alone. Each takes the operation whole or, with GIN_EAGAIN, not at all. */
+int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *p);
+int gi_core_get(struct gi_core_ctx *ctx, int peer, const struct gi_core_get *g);
+int gi_core_amo(struct gi_core_ctx *ctx, int peer, const struct gi_core_amo *a);
+/* Later operations of this context to the peer (GI_CORE_ALL: to each) become visible after earlier
+ * ones. */
+int gi_core_fence(struct gi_core_ctx *ctx, int peer);
+
+/*
+ * Completion. A mark names everything issued so far, on the context or to a peer of it; it is a
+ * number that grows. The tests return 1: reached, 0: not yet (poll), or the context's sticky
+ * status. An operation that failed counts as complete, with the sticky status set.
+ */
+uint64_t gi_core_mark(const struct gi_core_ctx *ctx);
+uint64_t gi_core_mark_peer(const struct gi_core_ctx *ctx, int peer);
+/* flush: complete here. The first needs no owner. */
+int gi_core_flushed(const struct gi_core_ctx *ctx, uint64_t mark);
+int gi_core_flushed_peer(const struct gi_core_ctx *ctx, int peer, uint64_t mark);
+/* quiet: complete and visible at the targets. Asks the peers for an echo where that is needed;
+ * GI_CORE_ALL or one peer. */
+int gi_core_settled(struct gi_core_ctx *ctx, int peer, uint64_t mark);
+/* Nothing to this peer is unsettled: another path may overtake. */
+bool gi_core_is_clean(const struct gi_core_ctx *ctx, int peer);
+
+/* ---- what was sent and received ---- */
+
+enum gi_core_count {
+    GI_CORE_N_WRITE,     /* writes without immediate */
+    GI_CORE_N_WRITE_IMM, /* writes with */
+    GI_CORE_N_READ,
+    GI_CORE_N_NATIVE,  /* NIC atomics */
+    GI_CORE_N_MSG,     /* messages that carry operations */
+    GI_CORE_N_REPLY,   /* old values sent back */
+    GI_CORE_N_ECHO,    /* demands for an echo */
+    GI_CORE_N_ACK,     /* answers to these, and credits */
+    GI_CORE_N_NACK,    /* refusals sent */
+    GI_CORE_N_AGAIN,   /* posts that the network could not take at once */
+    GI_CORE_N_GOT_IMM, /* immediates that arrived */
+    GI_CORE_N_GOT_MSG,
+    GI_CORE_N_REFUSED, /* arrivals that made no sense */
+    GI_CORE_COUNTS
+};
+const uint64_t *gi_core_counts(const struct gi_core_ctx *ctx); /* GI_CORE_COUNTS of them */
+
+/* How signals travel on a rail, for people: "ordered, signals ride in immediates" ... */
+const char *gi_core_strategy(const struct gi_core *core, uint32_t rail);
+/* One line per peer with work under way, for the dump of who waits for what. */
+void gi_core_dump(struct gi_core *core, void (*line)(void *arg, const char *text), void *arg);
+
+#endif
