@@ -102,6 +102,15 @@ GIN_STATIC_ASSERT(sizeof(gin_devcomm_t) == 64, "a device communicator is one cac
 #define GIN_KERNEL_PATHS (GIN_PATH_LSA | GIN_PATH_NET)
 #endif
 
+/*
+ * 1, before the first header: kernels' calls with a bad id, rank, place, alignment or group print
+ * one line that says what is wrong and where, and trap, instead of returning the status. 0: nothing
+ * of it is compiled.
+ */
+#ifndef GIN_KERNEL_CHECK
+#define GIN_KERNEL_CHECK 0
+#endif
+
 #define GIN_DEVCOMM_MAGIC 0x47494e44u /* "GIND" */
 #define GIN_DEVCOMM_ABI   1
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Compiles one public header, or a file of kernels, under NVRTC, which is opened at run time:
- * nvrtc INCLUDE-DIR HEADER|FILE.cu. The only headers on its path are ours. 0, 77 where there is no
- * NVRTC, else 1 with its log; a warning is an error.
+ * nvrtc INCLUDE-DIR HEADER|FILE.cu [OPTION]. The only headers on its path are ours. 0, 77 where
+ * there is no NVRTC, else 1 with its log; a warning is an error.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -67,8 +67,8 @@ int main(int argc, char **argv)
 {
     char include[4096];
     struct program *program;
-    if (argc != 3) {
-        fprintf(stderr, "usage: nvrtc INCLUDE-DIR HEADER|FILE.cu\n");
+    if (argc != 3 && argc != 4) {
+        fprintf(stderr, "usage: nvrtc INCLUDE-DIR HEADER|FILE.cu [OPTION]\n");
         return 1;
     }
     void *lib = open_nvrtc();
@@ -90,8 +90,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: cannot be read\n", argv[2]);
         return 1;
     }
-    const char *options[] = {include, "--std=c++17", "--gpu-architecture=compute_75"};
-    int failed = compile(program, 3, options) != 0;
+    const char *options[] = {include, "--std=c++17", "--gpu-architecture=compute_75", argv[3]};
+    int failed = compile(program, argc, options) != 0;
     failed |= print_log(log_size, log_text, program);
     free(source);
     return failed;

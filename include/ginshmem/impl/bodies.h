@@ -19,6 +19,9 @@
 #ifdef __CUDA_ARCH__
 #include <ginshmem/impl/slow.h>
 #include <ginshmem/impl/dev/barrier.h>
+#if GIN_KERNEL_CHECK
+#include <ginshmem/impl/dev/check.h>
+#endif
 #else
 #include <ginshmem/impl/ops.h>
 #include <ginshmem/impl/wait.h>

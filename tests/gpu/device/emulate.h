@@ -11,9 +11,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define __CUDA_ARCH__ 900
 #define __device__
@@ -47,6 +49,7 @@ struct emu_thread {
 };
 static thread_local struct emu_thread emu_me;
 
+static const struct emu_dim blockIdx = {0, 0, 0};
 #define threadIdx (emu_me.idx)
 #define blockDim  (emu_me.block->dim)
 
@@ -365,6 +368,19 @@ GIN_DEV void gin_i_sleep_ns(uint32_t ns)
 {
     struct timespec t = {0, (long)ns};
     nanosleep(&t, NULL);
+}
+
+GIN_DEV int gin_i_is_first_active(void)
+{
+    return 1;
+}
+
+/* What a trap ends is the process. */
+#define EMU_TRAPPED 44
+GIN_DEV void gin_i_trap(void)
+{
+    fflush(NULL);
+    _exit(EMU_TRAPPED);
 }
 
 /* The thread's stack is what others cannot reach. */

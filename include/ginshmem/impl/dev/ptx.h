@@ -265,6 +265,21 @@ GIN_DEV void gin_i_sleep_ns(uint32_t ns)
     asm volatile("nanosleep.u32 %0;" : : "r"(ns));
 }
 
+/* 1 in one of the lanes of a warp that come here together. */
+GIN_DEV int gin_i_is_first_active(void)
+{
+    uint32_t active, me;
+    asm volatile("activemask.b32 %0;" : "=r"(active));
+    asm volatile("mov.u32 %0, %%lanemask_lt;" : "=r"(me));
+    return (active & me) == 0;
+}
+
+/* Ends the kernel, and the use of its context. */
+GIN_DEV void gin_i_trap(void)
+{
+    asm volatile("trap;");
+}
+
 /* 1 when a generic address is one of global memory, which others can reach. */
 GIN_DEV int gin_i_is_global(uint64_t p)
 {
