@@ -40,7 +40,7 @@ static void look(struct gi_engine *e)
 /* Cores that are needed elsewhere are not polled away for long. */
 static void rest(const struct gi_engine *e, uint32_t idle, bool rings)
 {
-    bool crowded = gi_os_cores() < 2 * e->comm->node_size;
+    bool crowded = e->crowded;
     if (!rings)
         gi_os_sleep_ns(RINGLESS_NS);
     else if (idle < (crowded ? 200u : EAGER))
@@ -79,7 +79,7 @@ static void *run(void *arg)
     pthread_mutex_lock(&e->lock);
     while (!e->stop) {
         idle = serve_all(e, &rings) ? 0 : idle + 1;
-        if (idle == 0 || (idle & 63) == 0 || !rings)
+        if ((e->turns++ & 63) == 0 || !rings)
             look(e);
         if (atomic_load_explicit(&e->wanted, memory_order_acquire) == 0 && idle != 0)
             rest(e, idle, rings);
@@ -129,6 +129,7 @@ static int start(struct gi_cuda *c)
     pthread_mutex_init(&e->lock, NULL);
     e->comm = c->comm;
     e->gpu = c->gpu;
+    e->crowded = gi_os_cores() < 2 * e->comm->node_size;
     int st = open_streams(e);
     if (st == GIN_OK) {
         int err = gi_os_thread(&e->thread, run, e, "gin-engine");

@@ -10,9 +10,16 @@
 #define GI_ENGINE_REQUESTS 1024u
 
 enum gi_request_state {
-    GI_REQUEST_COPYING, /* its event has not passed */
+    GI_REQUEST_COPYING, /* its stamp has not come */
     GI_REQUEST_BEHIND,  /* done what it can before those in front of it are complete */
     GI_REQUEST_DONE
+};
+
+/* What the GPU reads and writes of a request, in pinned host memory. */
+struct gi_cell {
+    uint64_t stamp; /* of the last copy that has arrived */
+    uint64_t value; /* what is copied by PUT_VALUE and to gpu_word */
+    uint64_t unused[6];
 };
 
 /* A descriptor that was not complete at once. */
@@ -23,8 +30,9 @@ struct gi_request {
     uint64_t ticket;
     uint64_t *word;    /* of the action in host memory, or NULL */
     uint64_t gpu_word; /* of SET_AT in GPU memory, or 0 */
-    uint64_t value;    /* what is copied by PUT_VALUE and to gpu_word */
-    void *event;
+    struct gi_cell *cell;
+    uint64_t cell_addr; /* the GPU's address of it */
+    uint64_t stamp;     /* that its copy leaves in the cell */
 };
 
 struct gi_engine {
@@ -34,10 +42,14 @@ struct gi_engine {
     pthread_mutex_t lock; /* around everything; the thread lets go of it when it is wanted */
     atomic_int wanted;
     bool stop;
+    bool crowded;              /* its core may be needed elsewhere */
     struct gi_devcomm *served; /* by d->kernel->next */
     void *stream[GI_ENGINE_STREAMS];
     uint32_t next_stream;
     struct gi_request *pool, *requests;
+    struct gi_cell *cells;
+    uint64_t stamps; /* handed out */
+    uint32_t turns;
     uint64_t next_look;
 };
 

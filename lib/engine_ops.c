@@ -14,7 +14,7 @@
 #include "window_impl.h"
 
 #define TAKE_AT_ONCE 64 /* descriptors of a ring before the next one has its turn */
-#define POLL_AT_ONCE 8  /* events of a ring */
+#define POLL_AT_ONCE 32 /* copies of a ring */
 
 #define ACTIONS (GIN_I_DESC_SLOT | GIN_I_DESC_ADD_AT | GIN_I_DESC_SET_AT)
 
@@ -122,23 +122,28 @@ static int find_word(const struct job *j, uint64_t **word, uint64_t *gpu_word)
 
 int gi_requests_open(struct gi_engine *e)
 {
-    int st = GIN_OK;
+    uint64_t addr;
+    void *cells;
     e->requests = calloc(GI_ENGINE_REQUESTS, sizeof(*e->requests));
     if (e->requests == NULL)
         return gi_fail(GIN_ENOMEM, "no memory for the engine");
-    for (uint32_t i = 0; i < GI_ENGINE_REQUESTS && st == GIN_OK; i++) {
+    int st = gi_gpu_host_alloc(e->gpu, GI_ENGINE_REQUESTS * sizeof(*e->cells), &cells, &addr);
+    if (st != GIN_OK)
+        return st;
+    e->cells = cells;
+    for (uint32_t i = 0; i < GI_ENGINE_REQUESTS; i++) {
         struct gi_request *q = &e->requests[i];
-        st = gi_gpu_event_open(e->gpu, &q->event);
+        q->cell = &e->cells[i];
+        q->cell_addr = addr + i * sizeof(*e->cells);
         q->next = e->pool;
         e->pool = q;
     }
-    return st;
+    return GIN_OK;
 }
 
 void gi_requests_close(struct gi_engine *e)
 {
-    for (uint32_t i = 0; e->requests != NULL && i < GI_ENGINE_REQUESTS; i++)
-        gi_gpu_event_close(e->gpu, e->requests[i].event);
+    gi_gpu_host_free(e->gpu, e->cells);
     free(e->requests);
 }
 
@@ -155,8 +160,9 @@ static int start_copy(const struct job *j, struct gi_request *q, uint64_t to, ui
 {
     void *stream = j->e->stream[j->e->next_stream++ % GI_ENGINE_STREAMS];
     int st = gi_gpu_copy_start(stream, to, from, bytes);
+    q->stamp = ++j->e->stamps;
     if (st == GIN_OK)
-        st = gi_gpu_event_mark(q->event, stream);
+        st = gi_gpu_stamp(stream, q->cell_addr + offsetof(struct gi_cell, stamp), q->stamp);
     if (st == GIN_OK)
         q->state = GI_REQUEST_COPYING;
     return st;
@@ -175,8 +181,8 @@ static int act(const struct job *j, struct gi_request *q)
     if (q->gpu_word != 0) {
         uint64_t to = q->gpu_word;
         q->gpu_word = 0;
-        q->value = q->op.value;
-        return start_copy(j, q, to, (uint64_t)(uintptr_t)&q->value, sizeof(q->value));
+        q->cell->value = q->op.value;
+        return start_copy(j, q, to, (uint64_t)(uintptr_t)&q->cell->value, sizeof(q->cell->value));
     }
     if (flags & GIN_I_DESC_COUNTER) {
         uint64_t *c = &j->r->counters[q->op.counter];
@@ -229,12 +235,12 @@ static int move(const struct job *j, struct gi_request *q, const struct spot *to
 static int put(const struct job *j, struct gi_request *q)
 {
     const struct gin_i_op *o = j->op;
-    struct spot to, from = {.addr = (uint64_t)(uintptr_t)&q->value};
+    struct spot to, from = {.addr = (uint64_t)(uintptr_t)&q->cell->value};
     int st = find_spot(j, o->dst_win, (int)o->peer, o->dst_off, o->size, true, &to);
-    q->value = o->immediate;
+    q->cell->value = o->immediate;
     if (st == GIN_OK && o->op == GIN_I_DESC_PUT)
         st = find_mine(j, o->src_win, o->src_off, &from);
-    else if (st == GIN_OK && o->size > sizeof(q->value))
+    else if (st == GIN_OK && o->size > sizeof(q->cell->value))
         st = gi_fail(GIN_ERANGE, "a value of %" PRIu64 " bytes", o->size);
     return st == GIN_OK ? move(j, q, &to, &from) : st;
 }
@@ -349,19 +355,19 @@ static bool take_one(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *
     return true;
 }
 
-/* Look whether copies have arrived; those of one ring use several streams, so not in order. */
+/* Look whether copies have arrived; those of one ring use several streams, so not in order. A GPU
+ * that has faulted never stamps: the thread's look at its health ends that. */
 static void poll(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
 {
     int left = POLL_AT_ONCE;
     for (struct gi_request *q = r->first; q != NULL && left > 0; q = q->next) {
         struct job j = {.e = e, .d = d, .r = r, .op = &q->op};
-        bool passed = false;
         if (q->state != GI_REQUEST_COPYING)
             continue;
         left--;
-        int st = gi_gpu_event_passed(q->event, &passed);
-        if (st == GIN_OK && passed)
-            st = step(&j, q);
+        if (GIN_LOAD_ACQUIRE(&q->cell->stamp) != q->stamp)
+            continue;
+        int st = step(&j, q);
         if (st == GIN_OK)
             continue;
         q->state = GI_REQUEST_DONE;

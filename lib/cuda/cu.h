@@ -27,10 +27,6 @@
     X(cuDevicePrimaryCtxRelease)      \
     X(cuDevicePrimaryCtxRetain)       \
     X(cuDriverGetVersion)             \
-    X(cuEventCreate)                  \
-    X(cuEventDestroy)                 \
-    X(cuEventQuery)                   \
-    X(cuEventRecord)                  \
     X(cuGetErrorName)                 \
     X(cuGetErrorString)               \
     X(cuInit)                         \
@@ -60,6 +56,7 @@
     X(cuStreamDestroy)                \
     X(cuStreamQuery)                  \
     X(cuStreamSynchronize)            \
+    X(cuStreamWriteValue64)           \
     X(cuThreadExchangeStreamCaptureMode)
 
 struct gi_cu {

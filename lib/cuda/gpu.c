@@ -145,29 +145,6 @@ void gi_gpu_stream_close(struct gi_gpu *g, void *stream)
     leave(mode);
 }
 
-int gi_gpu_event_open(struct gi_gpu *g, void **event)
-{
-    CUstreamCaptureMode mode;
-    CUevent made = NULL;
-    int st = enter(g, &mode);
-    if (st != GIN_OK)
-        return st;
-    st = gi_cu_fail(gi_cu()->cuEventCreate(&made, CU_EVENT_DISABLE_TIMING),
-                    "cuEventCreate on GPU %d", g->device);
-    *event = made;
-    leave(mode);
-    return st;
-}
-
-void gi_gpu_event_close(struct gi_gpu *g, void *event)
-{
-    CUstreamCaptureMode mode;
-    if (event == NULL || enter(g, &mode) != GIN_OK)
-        return;
-    gi_cu()->cuEventDestroy(event);
-    leave(mode);
-}
-
 int gi_gpu_open(const char *driver, int local_rank, struct gi_gpu **gpu, char *why, size_t n)
 {
     int devices = 0;

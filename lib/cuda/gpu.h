@@ -78,15 +78,14 @@ int gi_gpu_copy(struct gi_gpu *gpu, uint64_t to, uint64_t from, uint64_t bytes);
 
 int gi_gpu_stream_open(struct gi_gpu *gpu, void **stream);  /* non-blocking */
 void gi_gpu_stream_close(struct gi_gpu *gpu, void *stream); /* waits for it; NULL is fine */
-int gi_gpu_event_open(struct gi_gpu *gpu, void **event);
-void gi_gpu_event_close(struct gi_gpu *gpu, void *event); /* NULL is fine */
 
 /* From here on this thread works for gpu alone, which the calls below rely on. */
 int gi_gpu_adopt(struct gi_gpu *gpu);
 
 /* Between any memory of GPUs and host; from pageable host memory it is read before this returns. */
 int gi_gpu_copy_start(void *stream, uint64_t to, uint64_t from, uint64_t bytes);
-int gi_gpu_event_mark(void *event, void *stream); /* behind what the stream has been given */
-int gi_gpu_event_passed(void *event, bool *passed);
+/* Behind what the stream has been given, and after it is visible: a 64-bit word of pinned memory,
+ * by its GPU address, becomes `value`. */
+int gi_gpu_stamp(void *stream, uint64_t addr, uint64_t value);
 
 #endif

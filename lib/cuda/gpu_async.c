@@ -23,16 +23,11 @@ int gi_gpu_copy_start(void *stream, uint64_t to, uint64_t from, uint64_t bytes)
                       (unsigned long long)from, (unsigned long long)to);
 }
 
-int gi_gpu_event_mark(void *event, void *stream)
+int gi_gpu_stamp(void *stream, uint64_t addr, uint64_t value)
 {
-    return gi_cu_fail(gi_cu()->cuEventRecord(event, stream), "cuEventRecord");
-}
-
-int gi_gpu_event_passed(void *event, bool *passed)
-{
-    CUresult r = gi_cu()->cuEventQuery(event);
-    *passed = r != CUDA_ERROR_NOT_READY;
-    return *passed ? gi_cu_fail(r, "cuEventQuery") : GIN_OK;
+    return gi_cu_fail(
+        gi_cu()->cuStreamWriteValue64(stream, addr, value, CU_STREAM_WRITE_VALUE_DEFAULT),
+        "cuStreamWriteValue64 to %#llx", (unsigned long long)addr);
 }
 
 #endif

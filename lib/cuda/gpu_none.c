@@ -65,11 +65,8 @@ NONE_INT(gi_gpu_copy, struct gi_gpu *g, uint64_t to, uint64_t from, uint64_t byt
 NONE_INT(gi_gpu_adopt, struct gi_gpu *g)
 NONE_INT(gi_gpu_stream_open, struct gi_gpu *g, void **stream)
 NONE_VOID(gi_gpu_stream_close, struct gi_gpu *g, void *stream)
-NONE_INT(gi_gpu_event_open, struct gi_gpu *g, void **event)
-NONE_VOID(gi_gpu_event_close, struct gi_gpu *g, void *event)
 NONE_INT(gi_gpu_copy_start, void *stream, uint64_t to, uint64_t from, uint64_t bytes)
-NONE_INT(gi_gpu_event_mark, void *event, void *stream)
-NONE_INT(gi_gpu_event_passed, void *event, bool *passed)
+NONE_INT(gi_gpu_stamp, void *stream, uint64_t addr, uint64_t value)
 #pragma GCC diagnostic pop
 
 #endif

@@ -13,13 +13,13 @@
 #define GRANULE ((size_t)2 << 20)
 #define GARBAGE 0xa5 /* what fresh memory holds */
 
-enum kind { OBJECT, RESERVED, MAPPED, PLAIN, IPC, PINNED, REGISTERED, STREAM, EVENT };
+enum kind { OBJECT, RESERVED, MAPPED, PLAIN, IPC, PINNED, REGISTERED, STREAM };
 
 /* Everything that can be made and must be undone. */
 struct thing {
     struct thing *next;
     enum kind kind;
-    uintptr_t at; /* address; OBJECT, STREAM, EVENT: that of the thing itself */
+    uintptr_t at; /* address; OBJECT, STREAM: that of the thing itself */
     size_t bytes;
     int refs;        /* OBJECT: handles and maps; IPC: opens */
     int fd;          /* OBJECT, PLAIN, IPC */

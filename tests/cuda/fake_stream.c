@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fake driver's streams: work waits in a queue until somebody waits for it, or has asked for an
- * event for the third time; so what must not happen before a copy has arrived can be caught.
+ * The fake driver's streams: work waits in a queue until somebody waits for it, or, where a word is
+ * to be written, for a while; so what must not happen before a copy has arrived can be caught.
  */
 #include <stdlib.h>
+#include <unistd.h>
 #include "tests/cuda/fake_int.h"
 
-#define PATIENCE 3 /* queries of an event until the work before it is done */
+#define PATIENCE_US 200 /* until work is done that nobody waits for */
 
-/* A copy, a fill (from 0) or, without bytes, an event. */
+/* A copy, a fill (from 0) or a word to be written. */
 struct work {
     struct work *next;
     CUdeviceptr to, from;
     size_t bytes;
     unsigned char fill;
     char *kept; /* what pageable memory held when the copy was issued */
-    struct thing *event;
+    bool stamps;
+    uint64_t stamp;
 };
 
-/* Streams and events use `object` for their first piece of work, and an event's stream. */
+static int n_stamps; /* in all queues */
+static pthread_cond_t stamps = PTHREAD_COND_INITIALIZER;
+
+/* Streams use `object` for their first piece of work. */
 static struct work **queue_of(struct thing *stream)
 {
     return (struct work **)(void *)&stream->object;
@@ -71,8 +76,9 @@ static bool run_one(struct thing *stream)
     if (w == NULL)
         return false;
     *queue_of(stream) = w->next;
-    if (w->event != NULL)
-        w->event->object = NULL;
+    n_stamps -= w->stamps;
+    if (w->stamps)
+        __atomic_store_n((uint64_t *)(uintptr_t)w->to, w->stamp, __ATOMIC_RELEASE);
     else if (w->kept != NULL)
         memcpy((void *)(uintptr_t)w->to, w->kept, w->bytes);
     else if (w->from != 0)
@@ -137,54 +143,6 @@ API CUresult cuStreamQuery(CUstream stream)
     LEAVE(r == CUDA_SUCCESS && *queue_of(t) != NULL ? CUDA_ERROR_NOT_READY : r);
 }
 
-API CUresult cuEventCreate(CUevent *event, unsigned int flags)
-{
-    (void)flags;
-    ENTER();
-    CUresult r = fake_usable();
-    if (r == CUDA_SUCCESS)
-        *event = (CUevent)fake_make(EVENT, 0, 0)->at;
-    LEAVE(r);
-}
-
-API CUresult cuEventDestroy(CUevent event)
-{
-    ENTER();
-    struct thing *t = fake_find(EVENT, (uintptr_t)event);
-    if (t == NULL || t->object != NULL)
-        LEAVE(CUDA_ERROR_INVALID_HANDLE);
-    fake_drop(t);
-    LEAVE(CUDA_SUCCESS);
-}
-
-API CUresult cuEventRecord(CUevent event, CUstream stream)
-{
-    struct thing *s, *t;
-    ENTER();
-    CUresult r = stream_state(stream, &s);
-    t = fake_find(EVENT, (uintptr_t)event);
-    if (t == NULL || t->object != NULL)
-        r = CUDA_ERROR_INVALID_HANDLE;
-    if (r == CUDA_SUCCESS) {
-        t->object = s;
-        t->refs = PATIENCE;
-        append(s, (struct work){.event = t});
-    }
-    LEAVE(r);
-}
-
-API CUresult cuEventQuery(CUevent event)
-{
-    pthread_mutex_lock(&fake_lock);
-    CUresult r = fake_usable();
-    struct thing *t = fake_find(EVENT, (uintptr_t)event);
-    if (r == CUDA_SUCCESS && t->object != NULL && --t->refs > 0)
-        r = CUDA_ERROR_NOT_READY;
-    while (r == CUDA_SUCCESS && t->object != NULL)
-        run_one(t->object);
-    LEAVE(r);
-}
-
 /* ---- work ---- */
 
 /* Memory that the driver does not know is the host's, and read at once. */
@@ -247,5 +205,53 @@ API CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char byte, size_t bytes, C
         r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS)
         append(t, (struct work){.to = at, .bytes = bytes, .fill = byte});
+    LEAVE(r);
+}
+
+/* Does what was given to the streams while nobody waits. */
+static void *mover(void *arg)
+{
+    (void)arg;
+    pthread_mutex_lock(&fake_lock);
+    for (;;) {
+        while (n_stamps == 0)
+            pthread_cond_wait(&stamps, &fake_lock);
+        pthread_mutex_unlock(&fake_lock);
+        usleep(PATIENCE_US);
+        pthread_mutex_lock(&fake_lock);
+        for (struct thing *t = fake_things; t != NULL; t = t->next)
+            while (t->kind == STREAM && run_one(t))
+                ;
+    }
+    return NULL;
+}
+
+/* One mover per process; called with the lock. */
+static void need_mover(void)
+{
+    static pid_t process;
+    pthread_t thread;
+    if (process == getpid())
+        return;
+    process = getpid();
+    if (pthread_create(&thread, NULL, mover, NULL) == 0)
+        pthread_detach(thread);
+}
+
+API CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr at, cuuint64_t value,
+                                  unsigned int flags)
+{
+    struct thing *t;
+    (void)flags;
+    ENTER();
+    CUresult r = stream_state(stream, &t);
+    if (r == CUDA_SUCCESS && ((at & 7) != 0 || !reaches(at, 8)))
+        r = CUDA_ERROR_INVALID_VALUE;
+    if (r == CUDA_SUCCESS) {
+        need_mover();
+        append(t, (struct work){.to = at, .bytes = 8, .stamps = true, .stamp = value});
+        n_stamps++;
+        pthread_cond_signal(&stamps);
+    }
     LEAVE(r);
 }
