@@ -223,7 +223,9 @@ static int32_t lsa_for_kernels(const struct gi_devcomm *d, int world)
     int32_t lsa = comm->shm->lsa_of[world];
     if (lsa < 0 || (is_kernel(d, world) && comm->cuda->map->reach[lsa]))
         return lsa;
-    return d->host_reach != 0 ? lsa | GIN_I_LSA_HOST_ONLY : -1;
+    if (d->host_reach == 0)
+        return -1;
+    return lsa | GIN_I_LSA_HOST_ONLY | (comm->cuda->devices[world] < 0 ? GIN_I_LSA_NO_GPU : 0);
 }
 
 static uint64_t fill_lsa_of(const struct gi_devcomm *d, struct gi_kernel_side *k)

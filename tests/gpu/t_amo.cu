@@ -4,6 +4,7 @@
  * all ranks on the same words.
  */
 #include "tests/gpu/gpu.h"
+#include <ginshmem/impl/desc.h>
 
 enum op {
     SET,
@@ -122,6 +123,12 @@ __global__ void model(gin_devcomm_t dev, gin_at_t at, unsigned long long seed, i
     D_EQ(r, now32, w32);
     D_OK(r, gin_amo_fetch32(&g, p.grp, gin_world(&g), peer, gin_at(a32.win, a32.off + 4), &beside));
     D_EQ(r, beside, 0);
+#ifndef GPU_EMULATED
+    /* GPUs that reach each other need no engine for it */
+    D_EQ(r, g.flags >> GIN_I_DC_APPLY_SHIFT, GIN_I_APPLY_ATOMICS | GIN_I_APPLY_STORES);
+    D_EQ(r, g.lsa_count, g.size);
+    D_EQ(r, gpu_look(&g.ring->ticket), 0);
+#endif
 }
 
 GPU_TEST(each_operation_as_its_model, 1)

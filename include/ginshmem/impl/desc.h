@@ -102,6 +102,7 @@ struct gin_i_reply {
     uint64_t seq; /* ticket + 1 of the descriptor that this answers */
     uint64_t value;
 };
+GIN_STATIC_ASSERT(sizeof(struct gin_i_reply) == 16, "a reply is read in one load");
 
 /* The producers' side, in GPU memory. Everything not said to be constant starts as 0. */
 struct gin_i_ring {
@@ -112,16 +113,18 @@ struct gin_i_ring {
     uint32_t *reply_busy;              /* n_replies words in GPU memory, zeroed */
     uint32_t depth;                    /* slots; a power of two, at least 2 */
     uint32_t n_replies;                /* a power of two */
-    uint64_t unused0[11];
+    uint32_t asks;                     /* 1: settled follows done only where a QUIET was posted */
+    uint32_t unused;
+    uint64_t unused0[10];
     /* one 16-byte word: what is outstanding is seen in one load */
     uint64_t ticket;  /* next ticket */
     uint64_t settled; /* copy of the engine's word */
     uint64_t unused1[14];
     uint64_t credit; /* copy of consumed */
     uint64_t unused2[15];
-    uint32_t lock;       /* 1: somebody reads consumed */
-    uint32_t next_reply; /* where to look for a reply first */
-    uint64_t unused3[15];
+    uint32_t lock; /* 1: somebody reads consumed */
+    uint32_t unused3;
+    uint64_t unused4[15];
 };
 GIN_STATIC_ASSERT(sizeof(struct gin_i_ring) == 512, "four lines of a GPU's cache");
 

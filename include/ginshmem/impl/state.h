@@ -59,6 +59,8 @@ GIN_STATIC_ASSERT(sizeof(struct gin_i_window) == 64, "a window is one cache line
 /* In lsa_of, beside the LSA rank: kernels reach this rank's host windows only, not its CUDA heap
  * (it has no GPU, or one that mine cannot address with atomics). Never set for host threads. */
 #define GIN_I_LSA_HOST_ONLY 0x40000000
+#define GIN_I_LSA_NO_GPU    0x20000000 /* beside it: the rank has none, nobody can reach its heap */
+#define GIN_I_LSA_RANK      0x1fffffff
 
 /*
  * A slot signal's cells in the owner's block: one word per kind of updater. A rank with a GPU has

@@ -72,6 +72,7 @@ static inline int engine_do(struct fake *f, int r, int c, uint64_t ticket, const
     int peer = (int)o->peer;
     char *dst = NULL, *src = NULL;
     switch (o->op) {
+    case GIN_I_DESC_NOP: return 1;
     case GIN_I_DESC_PUT:
         dst = engine_place(f, peer, o->dst_win, o->dst_off, o->size);
         src = o->flags & GIN_I_DESC_LOCAL ? (char *)o->src_off

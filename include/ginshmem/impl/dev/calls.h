@@ -140,7 +140,7 @@ GIN_DEV int gin_i_complete_ring(struct gin_i_ring *r, const uint64_t *error, int
     if (r == NULL)
         return GIN_OK;
     if (flush)
-        return gin_i_ring_wait(r, &r->host->done, gin_i_ring_tickets(r), error, timeout_ns, poll);
+        return gin_i_ring_flush(r, error, timeout_ns, poll);
     if (poll)
         return gin_i_ring_is_settled(r) ? GIN_OK : GIN_EAGAIN;
     return gin_i_ring_quiet(r, error, timeout_ns);
@@ -425,7 +425,7 @@ GIN_OP int gin_lsa_rank(const gin_t *g, gin_team_t team, int rank)
     if (w < 0)
         return -1;
     int lsa = gin_i_dev_lsa(g, w);
-    return lsa < 0 ? -1 : lsa & ~GIN_I_LSA_HOST_ONLY;
+    return lsa < 0 ? -1 : lsa & GIN_I_LSA_RANK;
 }
 
 #endif

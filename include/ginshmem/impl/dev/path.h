@@ -121,14 +121,14 @@ GIN_DEV struct gin_i_place gin_i_window_place(const struct gin_i_window *w, int 
         return gin_i_placed(0, GIN_ENOTSUP, 0);
     if (lsa == GIN_I_NOT_LSA || w->mode == GIN_I_WINDOW_SLOW)
         return gin_i_placed(0, GIN_I_ENGINE, 0);
-    uint32_t rank = (uint32_t)lsa & ~(uint32_t)GIN_I_LSA_HOST_ONLY;
+    uint32_t rank = (uint32_t)lsa & (uint32_t)GIN_I_LSA_RANK;
     if (w->mode == GIN_I_WINDOW_TABLE) {
         uint64_t base = gin_i_nc_u64(&w->peers[rank]);
         return base == 0 ? gin_i_placed(0, GIN_I_ENGINE, 0)
                          : gin_i_placed(base + off, GIN_OK, w->apply);
     }
     if (w->kind != GIN_KIND_HOST && !gin_i_in_reach(lsa))
-        return gin_i_placed(0, GIN_I_ENGINE, 0);
+        return gin_i_placed(0, lsa & GIN_I_LSA_NO_GPU ? (int)GIN_ENOTSUP : GIN_I_ENGINE, 0);
     return gin_i_placed(w->lsa_base + rank * w->lsa_stride + off, GIN_OK, w->apply);
 }
 

@@ -41,27 +41,36 @@ GIN_DEV int gin_i_ring_credit(struct gin_i_ring *r, uint64_t ticket, const uint6
 }
 
 /*
- * Publish a descriptor; *ticket, if wanted, says which. Words go in any order, each with its phase,
- * so no fence stands between them; `release`: the engine, or whom it signals, must see what the
- * caller's group wrote before. A failure leaves the ticket unpublished, and the context is dead.
+ * Store a descriptor into the slot of a ticket whose credit is there. Words go in any order, each
+ * with its phase, so no fence stands between them.
+ */
+GIN_DEV void gin_i_ring_store(struct gin_i_ring *r, const struct gin_i_op *o, uint64_t ticket)
+{
+    uint64_t phase = (uint64_t)gin_i_desc_phase(ticket, r->depth) << 63;
+    struct gin_i_desc *slot = &r->slots[ticket & (r->depth - 1)];
+#pragma unroll
+    for (unsigned k = 0; k < GIN_I_DESC_WORDS; k += 2)
+        gin_i_st128_relaxed_sys(&slot->w[k], gin_i_desc_word(o, k) | phase,
+                                gin_i_desc_word(o, k + 1) | phase);
+}
+
+/*
+ * Publish a descriptor; *ticket, if wanted, says which. `release`: the engine, or whom it signals,
+ * must see what the caller's group wrote before; that goes on while ticket and credit are on their
+ * way. A failure leaves the ticket unpublished, and the context is dead.
  */
 GIN_DEV_CALL int gin_i_ring_post(struct gin_i_ring *r, const uint64_t *error,
                                  const struct gin_i_op *o, int release, uint64_t *ticket)
 {
     if (GIN_UNLIKELY(r == NULL))
         return GIN_ENOTSUP;
+    uint64_t credit = gin_i_ld_relaxed_gpu(&r->credit), t = gin_i_atom_add_gpu(&r->ticket, 1);
     if (release)
         gin_i_fence_sys();
-    uint64_t t = gin_i_atom_add_gpu(&r->ticket, 1);
-    int st = gin_i_ring_credit(r, t, error);
+    int st = GIN_LIKELY(t - credit < r->depth) ? GIN_OK : gin_i_ring_credit(r, t, error);
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
-    uint64_t phase = (uint64_t)gin_i_desc_phase(t, r->depth) << 63;
-    struct gin_i_desc *slot = &r->slots[t & (r->depth - 1)];
-#pragma unroll
-    for (unsigned k = 0; k < GIN_I_DESC_WORDS; k += 2)
-        gin_i_st128_relaxed_sys(&slot->w[k], gin_i_desc_word(o, k) | phase,
-                                gin_i_desc_word(o, k + 1) | phase);
+    gin_i_ring_store(r, o, t);
     if (ticket != NULL)
         *ticket = t;
     return GIN_OK;
@@ -73,6 +82,13 @@ GIN_DEV uint64_t gin_i_ring_tickets(const struct gin_i_ring *r)
     return gin_i_ld_relaxed_gpu(&r->ticket);
 }
 
+/* What was seen to be settled is so for all threads, which acquire it with their own fence. */
+GIN_DEV void gin_i_ring_note(struct gin_i_ring *r, uint64_t settled)
+{
+    gin_i_fence_gpu();
+    gin_i_red_max_relaxed_gpu(&r->settled, settled);
+}
+
 /* Nothing is on its way to a target. Cheap when that was seen before: one load of GPU memory. */
 GIN_DEV int gin_i_ring_is_settled(struct gin_i_ring *r)
 {
@@ -81,7 +97,7 @@ GIN_DEV int gin_i_ring_is_settled(struct gin_i_ring *r)
         return 1;
     uint64_t settled = gin_i_ld_acquire_sys(&r->host->settled);
     if (settled > v.b)
-        gin_i_red_max_relaxed_gpu(&r->settled, settled);
+        gin_i_ring_note(r, settled);
     return settled >= v.a;
 }
 
@@ -101,51 +117,105 @@ GIN_DEV_CALL int gin_i_ring_wait(const struct gin_i_ring *r, const uint64_t *wor
     return GIN_OK;
 }
 
-/*
- * Everything posted so far is complete at its target: the engine is asked to see to it, since local
- * completion alone would not make it look.
- */
-GIN_DEV_CALL int gin_i_ring_quiet(struct gin_i_ring *r, const uint64_t *error, uint64_t timeout_ns)
+/* Sources of what was posted so far are reusable, and what was got is here. */
+GIN_DEV_CALL int gin_i_ring_flush(struct gin_i_ring *r, const uint64_t *error, uint64_t timeout_ns,
+                                  int poll)
 {
-    struct gin_i_op o = {};
-    uint64_t ticket;
-    if (gin_i_ring_is_settled(r))
-        return GIN_OK;
-    o.op = GIN_I_DESC_QUIET;
-    int st = gin_i_ring_post(r, error, &o, 0, &ticket);
-    return st != GIN_OK ? st
-                        : gin_i_ring_wait(r, &r->host->settled, ticket + 1, error, timeout_ns, 0);
+    struct gin_i_16 v = gin_i_ld128_relaxed_gpu(&r->ticket);
+    if (v.a != v.b)
+        return gin_i_ring_wait(r, &r->host->done, v.a, error, timeout_ns, poll);
+    if (v.a != 0)
+        gin_i_fence_gpu(); /* another thread may have seen it */
+    return GIN_OK;
 }
 
 /*
- * A fetching operation: takes a reply, posts the descriptor with it, waits for the old value.
- * A reply whose wait failed stays taken: the engine may still write it.
+ * Everything posted so far is complete at its target. Where local completion alone does not make
+ * the engine look, it is asked to see to it.
+ */
+GIN_DEV_CALL int gin_i_ring_quiet(struct gin_i_ring *r, const uint64_t *error, uint64_t timeout_ns)
+{
+    struct gin_i_16 v = gin_i_ld128_relaxed_gpu(&r->ticket);
+    if (v.a == v.b)
+        return GIN_OK;
+    if (r->asks) {
+        struct gin_i_op o = {};
+        if (gin_i_ring_is_settled(r))
+            return GIN_OK;
+        o.op = GIN_I_DESC_QUIET;
+        int st = gin_i_ring_post(r, error, &o, 0, &v.a);
+        if (st != GIN_OK)
+            return st;
+        v.a++;
+    }
+    int st = gin_i_ring_wait(r, &r->host->settled, v.a, error, timeout_ns, 0);
+    if (GIN_LIKELY(st == GIN_OK))
+        gin_i_ring_note(r, v.a);
+    return st;
+}
+
+/* Take a reply, any that is free, from i on. */
+GIN_DEV int gin_i_ring_reply(struct gin_i_ring *r, struct gin_i_pause *p, uint32_t *i)
+{
+    int st = GIN_OK;
+    while (gin_i_atom32_exch_sys(&r->reply_busy[*i], 1) != 0) {
+        if (st != GIN_OK)
+            return st;
+        st = gin_i_pause_step(p, 1);
+        *i = (*i + 1) & (r->n_replies - 1);
+    }
+    return GIN_OK;
+}
+
+/* A ticket that its taker has no use for: a NOP. */
+GIN_DEV int gin_i_ring_give_up(struct gin_i_ring *r, const uint64_t *error, uint64_t ticket)
+{
+    struct gin_i_op o = {};
+    int st = gin_i_ring_credit(r, ticket, error);
+    if (st == GIN_OK)
+        gin_i_ring_store(r, &o, ticket);
+    return st;
+}
+
+/*
+ * A fetching operation: takes a reply and a ticket at once, posts the descriptor, waits for the old
+ * value. A reply whose wait failed stays taken: the engine may still write it. The owner before
+ * had the value in hand when it gave the reply back, and the engine's count comes with it in one
+ * load, so that nothing here need be ordered.
  */
 GIN_DEV_CALL int gin_i_ring_fetch(struct gin_i_ring *r, const uint64_t *error, struct gin_i_op *o,
                                   uint64_t timeout_ns, uint64_t *old)
 {
-    uint64_t ticket;
-    uint32_t i = gin_i_atom32_add_gpu(&r->next_reply, 1) & (r->n_replies - 1);
+    uint32_t i = (threadIdx.x + blockIdx.x * 7u) & (r->n_replies - 1);
+    uint64_t credit = gin_i_ld_relaxed_gpu(&r->credit);
+    uint32_t taken = gin_i_atom32_exch_sys(&r->reply_busy[i], 1);
+    uint64_t t = gin_i_atom_add_gpu(&r->ticket, 1);
     struct gin_i_pause p = gin_i_pause_begin(error, &r->host->error, timeout_ns);
     int st = GIN_OK;
-    while (gin_i_atom32_exch_acquire_gpu(&r->reply_busy[i], 1) != 0) {
+    if (GIN_UNLIKELY(taken != 0)) {
+        st = gin_i_ring_give_up(r, error, t);
+        if (st == GIN_OK)
+            st = gin_i_ring_reply(r, &p, &i);
         if (st != GIN_OK)
             return st;
-        st = gin_i_pause_step(&p, 1);
-        i = (i + 1) & (r->n_replies - 1);
+        credit = gin_i_ld_relaxed_gpu(&r->credit);
+        t = gin_i_atom_add_gpu(&r->ticket, 1);
     }
-    o->sig_off = i;
-    st = gin_i_ring_post(r, error, o, 0, &ticket);
-    if (st != GIN_OK)
+    if (GIN_UNLIKELY(t - credit >= r->depth))
+        st = gin_i_ring_credit(r, t, error);
+    if (GIN_UNLIKELY(st != GIN_OK))
         return st;
-    const struct gin_i_reply *reply = &r->replies[i];
-    while (gin_i_ld_acquire_sys(&reply->seq) != ticket + 1) {
+    o->sig_off = i;
+    gin_i_ring_store(r, o, t);
+    struct gin_i_16 reply = gin_i_ld128_relaxed_sys(&r->replies[i]);
+    while (reply.a != t + 1) {
         if (st != GIN_OK)
             return st;
         st = gin_i_pause_step(&p, 1);
+        reply = gin_i_ld128_relaxed_sys(&r->replies[i]);
     }
-    *old = gin_i_ld_relaxed_sys(&reply->value);
-    gin_i_atom32_exch_release_gpu(&r->reply_busy[i], 0);
+    *old = reply.b;
+    gin_i_st32_relaxed_sys(&r->reply_busy[i], 0);
     return GIN_OK;
 }
 
