@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bed for the network's core: see core_bed.h. */
+#include "core_bed.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/clock.h"
+
+#define DEADLINE_NS 50000000000ull /* the harness has its own, earlier one where it matters */
+
+/* clang-format off */
+#define ORDER .saw = true, .was = true, .raw = true, .sas = true
+#define SIZES .max_msg = 4096, .msg_max = 128, .depth = 64, .align = 1, .thread_safe = true, \
+    .inject = 64, .name = "masked", .version = "0", .notes = ""
+
+const struct bed_mask bed_masks[] = {
+    {"A", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .amo = GI_NET_AMO_NATIVE, .amo_ordered = true,
+           .dc = GI_NET_DC_SAME, .imm_bits = 64}, true},
+    {"A-no-cells", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .amo = GI_NET_AMO_NATIVE,
+                    .amo_ordered = true, .dc = GI_NET_DC_SAME, .imm_bits = 32}, false},
+    {"B64", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .imm_bits = 64}, false},
+    {"B32", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .imm_bits = 32}, false},
+    {"B0", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED}, false},
+    {"B-weak-order", {.saw = true, .max_msg = 1000, .msg_max = 128, .depth = 16, .align = 1,
+                      .waw_bytes = 100000, .imm_bits = 64, .inject = 0}, false},
+    {"B-tiny", {ORDER, .waw_bytes = 96, .max_msg = 96, .msg_max = 64, .depth = 4, .align = 1,
+                .imm_bits = 64, .inject = 8, .recvs = 4}, false},
+    {"C64", {SIZES, .dc = GI_NET_DC_YES, .imm_bits = 64, .sas = true}, false},
+    {"C32", {SIZES, .dc = GI_NET_DC_YES, .imm_bits = 32}, false},
+    {"C0", {SIZES, .dc = GI_NET_DC_YES}, false},
+    {"C-eats", {SIZES, .dc = GI_NET_DC_SAME, .imm_bits = 32, .imm_eats_recv = true, .recvs = 16,
+                .mr_local = true}, false},
+    {"C-local", {.max_msg = 512, .msg_max = 128, .depth = 8, .align = 1, .dc = GI_NET_DC_YES,
+                 .imm_bits = 64, .mr_local = true, .inject = 32}, false},
+    {"C-psm3", {.waw_bytes = 2048, .raw = true, .was = true, .sas = true, .max_msg = 1 << 20,
+                .msg_max = 128, .depth = 32, .align = 1, .dc = GI_NET_DC_YES, .imm_bits = 64,
+                .inject = 64}, false},
+    {"C-no-dc", {SIZES, .imm_bits = 64}, false},
+    {"D", {SIZES, .dc = GI_NET_DC_YES, .amo = GI_NET_AMO_NATIVE, .amo_fence = true}, true},
+};
+/* clang-format on */
+const size_t bed_n_masks = sizeof(bed_masks) / sizeof(bed_masks[0]);
+
+const struct bed_mask *bed_mask(const char *name)
+{
+    for (size_t i = 0; i < bed_n_masks; i++)
+        if (strcmp(bed_masks[i].name, name) == 0)
+            return &bed_masks[i];
+    return NULL;
+}
+
+/* ---- collective opening ---- */
+
+struct bed_gather {
+    pthread_barrier_t barrier;
+    pthread_mutex_t lock;
+    char *all;
+    int waiting;
+};
+
+struct bed_member {
+    struct bed *b;
+    int rank;
+};
+
+static int allgather(void *arg, const void *mine, void *all, size_t bytes)
+{
+    struct bed_member *m = arg;
+    struct bed_gather *g = m->b->gather;
+    int n = m->b->n;
+    pthread_mutex_lock(&g->lock);
+    if (g->waiting++ == 0)
+        g->all = calloc((size_t)n, bytes);
+    memcpy(g->all + (size_t)m->rank * bytes, mine, bytes);
+    pthread_mutex_unlock(&g->lock);
+    pthread_barrier_wait(&g->barrier);
+    memcpy(all, g->all, (size_t)n * bytes);
+    if (pthread_barrier_wait(&g->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
+        free(g->all);
+        g->waiting = 0;
+    }
+    pthread_barrier_wait(&g->barrier);
+    return GIN_OK;
+}
+
+static int resolve(void *arg, uint32_t window, uint64_t off, uint64_t bytes, void **at)
+{
+    struct bed_member *m = arg;
+    struct bed_rank *r = &m->b->rank[m->rank];
+    if (window != BED_WINDOW)
+        return GIN_ESTATE;
+    if (off > BED_BYTES || bytes > BED_BYTES - off)
+        return GIN_ERANGE;
+    if (m->b->aside != NULL && off == BED_BYTES - 8)
+        return GIN_ENOTSUP;
+    *at = r->memory + off;
+    return GIN_OK;
+}
+
+static int apply(void *arg, const struct gi_core_update *u, uint64_t *old)
+{
+    struct bed_member *m = arg;
+    *old = *m->b->aside;
+    *m->b->aside = u->op == GIN_I_AMO_SET ? u->value : *old + u->value;
+    return GIN_OK;
+}
+
+static void peer_lost(void *arg, int rank, const char *why)
+{
+    struct bed_member *m = arg;
+    (void)why;
+    m->b->rank[m->rank].lost = rank;
+}
+
+static struct bed_member members[BED_RANKS];
+
+static int open_net(struct bed *b, struct bed_rank *r, int rank)
+{
+    struct gi_net_config inner = {.rank = rank, .size = b->n, .more = b->hub};
+    int st = gi_self_ops.open(&inner, &r->inner);
+    struct gi_fault_plan plan = b->plan;
+    plan.inner = r->inner;
+    plan.seed = b->seed;
+    plan.caps = &b->mask->caps;
+    struct gi_net_config outer = {.rank = rank, .size = b->n, .more = &plan};
+    return st == GIN_OK ? gi_fault_ops.open(&outer, &r->domain) : st;
+}
+
+static int open_memory(struct bed_rank *r)
+{
+    r->memory = calloc(1, BED_BYTES);
+    struct gi_core_region_config rc = {.memory = {.addr = r->memory, .bytes = BED_BYTES}};
+    int st = gi_core_region_open(r->core, &rc, &r->region);
+    rc.memory.addr = r->cells;
+    rc.memory.bytes = sizeof(r->cells);
+    if (st == GIN_OK)
+        st = gi_core_region_open(r->core, &rc, &r->cells_region);
+    if (st != GIN_OK)
+        return st;
+    /* The window in two pieces, as a heap that grew. */
+    struct gi_core_piece pieces[] = {{0, BED_BYTES / 2, r->region, 0},
+                                     {BED_BYTES / 2, BED_BYTES / 2, r->region, BED_BYTES / 2}};
+    struct gi_core_piece cells = {0, sizeof(r->cells), r->cells_region, 0};
+    st = gi_core_window_set(r->core, BED_WINDOW, pieces, 1);
+    if (st == GIN_OK)
+        st = gi_core_window_set(r->core, BED_WINDOW, pieces, 2);
+    return st == GIN_OK ? gi_core_window_set(r->core, BED_CELLS, &cells, 1) : st;
+}
+
+static void *open_rank(void *arg)
+{
+    struct bed_member *m = arg;
+    struct bed *b = m->b;
+    struct bed_rank *r = &b->rank[m->rank];
+    r->lost = -1;
+    r->status = open_net(b, r, m->rank);
+    struct gi_net_domain *domains[] = {r->domain};
+    struct gi_core_config config = {.rank = m->rank,
+                                    .size = b->n,
+                                    .domains = domains,
+                                    .n_domains = 1,
+                                    .allgather = allgather,
+                                    .allgather_arg = m,
+                                    .hooks = {.arg = m,
+                                              .resolve = resolve,
+                                              .apply = b->aside != NULL ? apply : NULL,
+                                              .peer_lost = peer_lost},
+                                    .peer_timeout_ns = b->peer_timeout_ns};
+    if (r->status == GIN_OK)
+        r->status = gi_core_open(&config, &r->core);
+    if (r->status == GIN_OK)
+        r->status = open_memory(r);
+    struct gi_core_ctx_config cc = {.cells = {r->cells, sizeof(r->cells[0]), BED_SLOTS, false},
+                                    .native_window = b->mask->native ? BED_CELLS : 0,
+                                    .native_off = 8,
+                                    .native_stride = sizeof(r->cells[0]),
+                                    .mutate = b->mutate};
+    if (r->status == GIN_OK)
+        r->status = gi_core_ctx_open(r->core, 1, &cc, &r->ctx);
+    return NULL;
+}
+
+bool bed_open(struct bed *b, const struct bed_mask *mask, int n)
+{
+    pthread_t thread[BED_RANKS];
+    b->mask = mask;
+    b->n = n;
+    if (b->seed == 0)
+        b->seed = PT_SEED;
+    b->random = b->seed;
+    b->gather = calloc(1, sizeof(*b->gather));
+    pthread_barrier_init(&b->gather->barrier, NULL, (unsigned)n);
+    pthread_mutex_init(&b->gather->lock, NULL);
+    if (!EXPECT_EQ_INT(gi_self_hub_open(&b->hub), GIN_OK))
+        return false;
+    for (int r = 0; r < n; r++) {
+        members[r] = (struct bed_member){b, r};
+        pthread_create(&thread[r], NULL, open_rank, &members[r]);
+    }
+    for (int r = 0; r < n; r++)
+        pthread_join(thread[r], NULL);
+    for (int r = 0; r < n; r++)
+        if (!EXPECT_EQ_INT(b->rank[r].status, GIN_OK))
+            return false;
+    return true;
+}
+
+void bed_close(struct bed *b)
+{
+    for (int r = 0; r < b->n; r++) {
+        struct bed_rank *k = &b->rank[r];
+        gi_core_ctx_close(k->ctx);
+        gi_core_region_close(k->core, k->region);
+        gi_core_region_close(k->core, k->cells_region);
+        gi_core_close(k->core);
+        if (k->domain != NULL)
+            gi_fault_ops.close(k->domain);
+        if (k->inner != NULL)
+            gi_self_ops.close(k->inner);
+        free(k->memory);
+    }
+    gi_self_hub_close(b->hub);
+    pthread_barrier_destroy(&b->gather->barrier);
+    pthread_mutex_destroy(&b->gather->lock);
+    free(b->gather);
+    memset(b, 0, sizeof(*b));
+}
+
+/* ---- driving ---- */
+
+void bed_step(struct bed *b)
+{
+    gi_core_poll(b->rank[pt_below(&b->random, (uint64_t)b->n)].core);
+}
+
+void bed_round(struct bed *b)
+{
+    for (int r = 0; r < b->n; r++)
+        gi_core_poll(b->rank[r].core);
+}
+
+bool bed_idle(struct bed *b)
+{
+    uint64_t end = gi_deadline_in(DEADLINE_NS);
+    for (int r = 0; r < b->n; r++)
+        for (int p = 0; p < b->n; p++) {
+            struct gi_core_ctx *ctx = b->rank[r].ctx;
+            while (gi_core_settled(ctx, p, gi_core_mark(ctx)) == 0) {
+                bed_step(b);
+                if (gi_now_ns() > end) {
+                    FAIL("rank %d is never settled at rank %d", r, p);
+                    return false;
+                }
+            }
+        }
+    return true;
+}
+
+#define AGAIN(call)                                 \
+    do {                                            \
+        uint64_t end = gi_deadline_in(DEADLINE_NS); \
+        int st;                                     \
+        while ((st = (call)) == GIN_EAGAIN) {       \
+            bed_step(b);                            \
+            if (gi_now_ns() > end) {                \
+                FAIL("never taken: " #call);        \
+                break;                              \
+            }                                       \
+        }                                           \
+        return st;                                  \
+    } while (0)
+
+int bed_put(struct bed *b, int from, int to, const struct gi_core_put *p)
+{
+    AGAIN(gi_core_put(b->rank[from].ctx, to, p));
+}
+
+int bed_get(struct bed *b, int from, int to, const struct gi_core_get *g)
+{
+    AGAIN(gi_core_get(b->rank[from].ctx, to, g));
+}
+
+int bed_amo(struct bed *b, int from, int to, const struct gi_core_amo *a)
+{
+    AGAIN(gi_core_amo(b->rank[from].ctx, to, a));
+}
+
+int bed_fence(struct bed *b, int from, int to)
+{
+    AGAIN(gi_core_fence(b->rank[from].ctx, to));
+}
+
+static int reached(int st)
+{
+    return st == 0 ? GIN_EAGAIN : st == 1 ? GIN_OK : st;
+}
+
+int bed_flush(struct bed *b, int from)
+{
+    uint64_t mark = gi_core_mark(b->rank[from].ctx);
+    AGAIN(reached(gi_core_flushed(b->rank[from].ctx, mark)));
+}
+
+int bed_quiet(struct bed *b, int from, int to)
+{
+    uint64_t mark = gi_core_mark(b->rank[from].ctx);
+    AGAIN(reached(gi_core_settled(b->rank[from].ctx, to, mark)));
+}
+
+struct gi_core_put bed_make_put(struct bed *b, int from, uint64_t dst, uint64_t src, uint64_t bytes)
+{
+    return (struct gi_core_put){.window = BED_WINDOW,
+                                .off = dst,
+                                .src = b->rank[from].memory + src,
+                                .bytes = bytes,
+                                .region = b->rank[from].region};
+}
+
+struct gi_core_action bed_slot(uint32_t slot, uint64_t value, bool strong)
+{
+    return (struct gi_core_action){
+        .kind = GI_CORE_SLOT_ADD, .strong = strong, .id = slot, .value = value};
+}

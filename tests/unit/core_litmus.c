@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The core's promises on every class of network that the fault wrapper can imitate: what a signal,
+ * a fence and quiet cover, looked at after every single step. Then the same with the core broken on
+ * purpose, which must be noticed.
+ */
+#include "core_bed.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROUNDS 24
+#define PUTS   6
+#define LONG   1000000u     /* steps, after which it is not coming */
+#define SRC    (128u << 10) /* sources are in the upper half, targets in the lower */
+
+static void stamp(struct bed *b, int from, uint64_t src, uint64_t bytes, unsigned char with)
+{
+    memset(b->rank[from].memory + src, with, bytes);
+}
+
+static bool filled(const struct bed *b, int at, uint64_t off, uint64_t bytes, unsigned char with)
+{
+    const unsigned char *p = b->rank[at].memory + off;
+    for (uint64_t i = 0; i < bytes; i++)
+        if (p[i] != with)
+            return false;
+    return true;
+}
+
+/* ---- n puts, then a strong signal ---- */
+
+struct strong {
+    uint64_t off[ROUNDS][PUTS], bytes[ROUNDS][PUTS];
+    unsigned violations;
+};
+
+static void look_strong(struct bed *b, struct strong *s)
+{
+    uint64_t seen = bed_signal(b, 1, 0);
+    for (uint64_t i = 0; i < seen && i < ROUNDS; i++)
+        for (int k = 0; k < PUTS; k++)
+            s->violations += !filled(b, 1, s->off[i][k], s->bytes[i][k], (unsigned char)(i + 1));
+}
+
+static unsigned run_strong(struct bed *b)
+{
+    struct strong s = {.violations = 0};
+    uint64_t at = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        for (int k = 0; k < PUTS; k++) {
+            uint64_t bytes = 1 + pt_below(&b->random, k == 2 ? 2500 : 200);
+            bool own = k == PUTS - 1 && (i & 1) != 0;
+            s.off[i][k] = at;
+            s.bytes[i][k] = bytes;
+            stamp(b, 0, SRC + at, bytes, (unsigned char)(i + 1));
+            struct gi_core_put p = bed_make_put(b, 0, at, SRC + at, bytes);
+            if (own)
+                p.action = bed_slot(0, 1, true);
+            EXPECT_EQ_INT(bed_put(b, 0, 1, &p), GIN_OK);
+            at += bytes;
+            bed_step(b);
+            look_strong(b, &s);
+        }
+        if ((i & 1) == 0) {
+            struct gi_core_put p = {.action = bed_slot(0, 1, true)};
+            EXPECT_EQ_INT(bed_put(b, 0, 1, &p), GIN_OK);
+        }
+        look_strong(b, &s);
+    }
+    for (unsigned n = 0; bed_signal(b, 1, 0) < ROUNDS && n < LONG; n++) {
+        bed_step(b);
+        look_strong(b, &s);
+    }
+    return s.violations + (bed_signal(b, 1, 0) != ROUNDS);
+}
+
+/* ---- a put in many pieces with a weak signal of its own ---- */
+
+static unsigned run_weak(struct bed *b)
+{
+    unsigned violations = 0;
+    uint64_t bytes[BED_SLOTS], at[BED_SLOTS], off = 0;
+    for (uint32_t i = 0; i < BED_SLOTS; i++) {
+        bytes[i] = 1 + pt_below(&b->random, i == 3 ? 14000 : 6000);
+        at[i] = off;
+        off += bytes[i];
+        stamp(b, 0, SRC + at[i], bytes[i], (unsigned char)(i + 100));
+        struct gi_core_put p = bed_make_put(b, 0, at[i], SRC + at[i], bytes[i]);
+        p.action = bed_slot(i, i % 3 == 0 ? ~(uint64_t)i : 1, false);
+        EXPECT_EQ_INT(bed_put(b, 0, 1, &p), GIN_OK);
+    }
+    uint32_t seen = 0;
+    for (unsigned n = 0; seen < BED_SLOTS && n < LONG; n++) {
+        bed_step(b);
+        seen = 0;
+        for (uint32_t i = 0; i < BED_SLOTS; i++) {
+            if (bed_signal(b, 1, i) == 0)
+                continue;
+            seen++;
+            violations += !filled(b, 1, at[i], bytes[i], (unsigned char)(i + 100));
+        }
+    }
+    violations += seen != BED_SLOTS;
+    for (uint32_t i = 0; i < BED_SLOTS; i++)
+        violations += bed_signal(b, 1, i) != (i % 3 == 0 ? ~(uint64_t)i : 1);
+    return violations;
+}
+
+/* ---- strong signals cover earlier signals, of words, too ---- */
+
+static unsigned run_signals(struct bed *b)
+{
+    uint64_t *words = (uint64_t *)(void *)b->rank[1].memory;
+    unsigned violations = 0;
+    uint64_t seen = 0;
+    int i = 0;
+    for (unsigned n = 0; seen < ROUNDS && n < LONG; n++) {
+        if (i < ROUNDS) {
+            struct gi_core_put weak = bed_make_put(b, 0, 4096 + 8u * (unsigned)i, SRC, 8);
+            weak.action = bed_slot(1, 1, false);
+            EXPECT_EQ_INT(bed_put(b, 0, 1, &weak), GIN_OK);
+            struct gi_core_put add = {
+                .action = {.kind = GI_CORE_WORD_ADD, .id = BED_WINDOW, .off = 8, .value = 3}};
+            EXPECT_EQ_INT(bed_put(b, 0, 1, &add), GIN_OK);
+            struct gi_core_put set = {.action = {.kind = GI_CORE_WORD_SET,
+                                                 .strong = true,
+                                                 .id = BED_WINDOW,
+                                                 .off = 0,
+                                                 .value = (uint64_t)++i}};
+            EXPECT_EQ_INT(bed_put(b, 0, 1, &set), GIN_OK);
+        }
+        bed_step(b);
+        uint64_t now = GIN_LOAD_ACQUIRE(&words[0]);
+        violations += now < seen || now > ROUNDS;
+        seen = now;
+        violations += bed_signal(b, 1, 1) < seen || words[1] < 3 * seen;
+    }
+    bed_idle(b);
+    violations += seen != ROUNDS || bed_signal(b, 1, 1) != ROUNDS || words[1] != 3 * ROUNDS;
+    return violations;
+}
+
+/* ---- fence ---- */
+
+static unsigned run_fence(struct bed *b)
+{
+    uint64_t *words = (uint64_t *)(void *)b->rank[1].memory;
+    uint64_t *src = (uint64_t *)(void *)(b->rank[0].memory + SRC);
+    unsigned violations = 0;
+    for (uint64_t i = 1; i <= ROUNDS; i++) {
+        for (uint64_t k = 0; k < 3; k++) { /* far apart, one of them by message */
+            src[16 * i + k] = i;
+            struct gi_core_put p = bed_make_put(b, 0, 4096 * k, SRC + 8 * (16 * i + k), 8);
+            p.copy = k == 1;
+            EXPECT_EQ_INT(bed_put(b, 0, 1, &p), GIN_OK);
+            EXPECT_EQ_INT(bed_fence(b, 0, k == 0 ? 1 : GI_CORE_ALL), GIN_OK);
+        }
+        for (int n = 0; n < 3; n++) {
+            bed_step(b);
+            violations += words[512] < words[1024] || words[0] < words[512];
+        }
+        violations += words[0] > i;
+    }
+    for (unsigned n = 0; words[1024] != ROUNDS && n < LONG; n++) {
+        bed_step(b);
+        violations += words[512] < words[1024] || words[0] < words[512];
+    }
+    return violations + (words[1024] != ROUNDS);
+}
+
+/* ---- quiet: seen complete is in the target's memory ---- */
+
+static unsigned run_quiet(struct bed *b)
+{
+    unsigned violations = 0;
+    uint64_t word = 0;
+    for (int i = 1; i <= ROUNDS; i++) {
+        uint64_t bytes = 1 + pt_below(&b->random, 3000);
+        stamp(b, 0, SRC, bytes, (unsigned char)i);
+        struct gi_core_put p = bed_make_put(b, 0, 16, SRC, bytes);
+        p.action = bed_slot(2, 1, false);
+        EXPECT_EQ_INT(bed_put(b, 0, 1, &p), GIN_OK);
+        word = (uint64_t)i;
+        struct gi_core_put value = {
+            .window = BED_WINDOW, .off = 8, .src = &word, .bytes = 8, .copy = true};
+        EXPECT_EQ_INT(bed_put(b, 0, 1, &value), GIN_OK);
+        EXPECT_EQ_INT(bed_quiet(b, 0, i & 1 ? GI_CORE_ALL : 1), GIN_OK);
+        violations += !filled(b, 1, 16, bytes, (unsigned char)i);
+        violations += bed_signal(b, 1, 2) != (uint64_t)i;
+        violations += *(uint64_t *)(void *)(b->rank[1].memory + 8) != (uint64_t)i;
+        if (b->mutate == 0)
+            violations += !gi_core_is_clean(b->rank[0].ctx, 1);
+    }
+    return violations;
+}
+
+/* ---- all of it on all classes ---- */
+
+typedef unsigned (*litmus_fn)(struct bed *b);
+static const struct {
+    const char *name;
+    litmus_fn run;
+} litmus[] = {{"strong", run_strong},
+              {"weak", run_weak},
+              {"signals", run_signals},
+              {"fence", run_fence},
+              {"quiet", run_quiet}};
+
+static unsigned one(const struct bed_mask *mask, litmus_fn run, unsigned mutate, uint64_t seed,
+                    uint32_t again)
+{
+    struct bed b = {
+        .seed = seed, .mutate = mutate, .plan = {.hold = 12, .early = true, .again = again}};
+    unsigned violations = 0;
+    if (bed_open(&b, mask, 2)) {
+        violations = run(&b);
+        EXPECT_EQ_INT(gi_core_ctx_status(b.rank[0].ctx, NULL, NULL), GIN_OK);
+        EXPECT_EQ_U64(gi_core_counts(b.rank[1].ctx)[GI_CORE_N_REFUSED], 0);
+    }
+    bed_close(&b);
+    return violations;
+}
+
+static void everywhere(size_t which)
+{
+    uint64_t state = PT_SEED;
+    for (size_t m = 0; m < bed_n_masks; m++)
+        for (int i = 0; i < 6; i++) {
+            uint64_t seed = pt_random(&state) | 1;
+            pt_step("%s on %s, seed %" PRIu64, litmus[which].name, bed_masks[m].name, seed);
+            if (!EXPECT_EQ_U64(one(&bed_masks[m], litmus[which].run, 0, seed, i < 3 ? 0 : 400), 0))
+                FAIL("%s on %s, seed %" PRIu64, litmus[which].name, bed_masks[m].name, seed);
+        }
+}
+
+TEST(strong_covers_all_before)
+{
+    everywhere(0);
+}
+
+TEST(weak_covers_its_put)
+{
+    everywhere(1);
+}
+
+TEST(strong_covers_signals)
+{
+    everywhere(2);
+}
+
+TEST(fence_orders)
+{
+    everywhere(3);
+}
+
+TEST(quiet_is_honest)
+{
+    everywhere(4);
+}
+
+/* A core broken in one way fails the litmus for it, at least now and then. */
+static void broken(const char *mask, litmus_fn run, unsigned mutation)
+{
+    uint64_t state = PT_SEED;
+    unsigned violations = 0;
+    for (int i = 0; i < 40 && violations == 0; i++)
+        violations = one(bed_mask(mask), run, mutation, pt_random(&state) | 1, 0);
+    if (!EXPECT(violations != 0))
+        FAIL("mutation %u on %s goes unnoticed", mutation, mask);
+}
+
+TEST(broken_core_is_noticed)
+{
+    broken("C64", run_strong, GI_CORE_MUTATE_STRONG);
+    broken("C0", run_weak, GI_CORE_MUTATE_WEAK);
+    broken("B64", run_weak, GI_CORE_MUTATE_LAST);
+    broken("B64", run_quiet, GI_CORE_MUTATE_QUIET);
+    broken("C32", run_fence, GI_CORE_MUTATE_FENCE);
+    broken("C32", run_signals, GI_CORE_MUTATE_SEQ);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The core of a communicator: opening it over its rails, and polling. Polling takes the contexts
+ * that nobody owns, one after the other, so that an application's thread that works on its own
+ * context is not disturbed, and one that computes is replaced.
+ */
+#include "transport/core_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define BUDGET 64u /* events per context and poll */
+
+static int take_domains(struct gi_core *core)
+{
+    const struct gi_core_config *c = &core->config;
+    if (c->n_domains == 0 || c->n_domains > GI_CORE_RAILS)
+        return gi_fail(GIN_EINVAL, "%u rails: 1 to %u are possible", c->n_domains, GI_CORE_RAILS);
+    for (uint32_t i = 0; i < c->n_domains; i++) {
+        core->domain[i] = c->domains[i];
+        core->caps[i] = core->domain[i]->ops->caps(core->domain[i]);
+        if (core->caps[i]->msg_max < GI_CORE_BYTES_PUT + 16 || core->caps[i]->max_msg == 0)
+            return gi_fail(GIN_ENOTSUP, "rail %u (%s): messages of %u bytes are too small", i,
+                           core->caps[i]->name != NULL ? core->caps[i]->name : "?",
+                           core->caps[i]->msg_max);
+        gi_core_plan(&core->plan[i], core->caps[i]);
+        gi_debug("net", "rail %u: %s", i, core->plan[i].text);
+    }
+    return GIN_OK;
+}
+
+/* All ranks must have as many rails: a context's home is the same everywhere. */
+static int agree(struct gi_core *core)
+{
+    const struct gi_core_config *c = &core->config;
+    uint32_t mine = c->n_domains, *all = calloc((size_t)c->size, sizeof(*all));
+    if (all == NULL)
+        return gi_fail(GIN_ENOMEM, "no memory for the network of %d ranks", c->size);
+    int st = c->allgather(c->allgather_arg, &mine, all, sizeof(mine));
+    for (int r = 0; r < c->size && st == GIN_OK; r++)
+        if (all[r] != mine)
+            st = gi_fail(GIN_EMISMATCH, "rank %d has %u rails, rank %d has %u", c->rank, mine, r,
+                         all[r]);
+    free(all);
+    return st;
+}
+
+int gi_core_open(const struct gi_core_config *config, struct gi_core **core)
+{
+    struct gi_core *c = calloc(1, sizeof(*c));
+    if (c == NULL)
+        return gi_fail(GIN_ENOMEM, "no memory for the network");
+    c->config = *config;
+    c->watch_ns = config->peer_timeout_ns / 32;
+    c->dead = calloc((size_t)config->size, sizeof(*c->dead));
+    int st = c->dead != NULL ? take_domains(c) : gi_fail(GIN_ENOMEM, "no memory for the network");
+    if (st == GIN_OK)
+        st = agree(c);
+    if (st != GIN_OK) {
+        gi_core_close(c);
+        return st;
+    }
+    c->config.domains = NULL;
+    *core = c;
+    return GIN_OK;
+}
+
+static void free_windows(struct gi_core *core)
+{
+    for (uint32_t i = 0; i < GI_CORE_WINDOW_PAGES; i++) {
+        struct gi_core_window **page = core->windows[i];
+        for (uint32_t k = 0; page != NULL && k < GI_CORE_WINDOW_PAGE; k++)
+            if (page[k] != NULL)
+                gi_core_window_drop(core, page[k]->name);
+        free(page);
+    }
+}
+
+void gi_core_close(struct gi_core *core)
+{
+    if (core == NULL)
+        return;
+    uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_relaxed);
+    for (uint32_t i = 0; i < n; i++)
+        free(atomic_load_explicit(&core->ctx[i], memory_order_relaxed));
+    free_windows(core);
+    free((void *)core->dead);
+    free(core);
+}
+
+const struct gi_net_caps *gi_core_caps(const struct gi_core *core, uint32_t rail)
+{
+    return core->caps[rail];
+}
+
+const char *gi_core_strategy(const struct gi_core *core, uint32_t rail)
+{
+    return core->plan[rail].text;
+}
+
+/* ---- ownership ---- */
+
+bool gi_core_try(struct gi_core_ctx *ctx)
+{
+    return atomic_load_explicit(&ctx->owned, memory_order_relaxed) == 0 &&
+           atomic_exchange_explicit(&ctx->owned, 1, memory_order_acquire) == 0;
+}
+
+void gi_core_enter(struct gi_core_ctx *ctx)
+{
+    for (unsigned i = 0; !gi_core_try(ctx); i++) {
+        if (i < 1000)
+            GIN_PAUSE();
+        else
+            gi_os_yield();
+    }
+}
+
+void gi_core_leave(struct gi_core_ctx *ctx)
+{
+    atomic_store_explicit(&ctx->owned, 0, memory_order_release);
+}
+
+/* ---- polling ---- */
+
+int gi_core_progress(struct gi_core_ctx *ctx)
+{
+    if (GIN_UNLIKELY(ctx->lane_dead))
+        return GIN_ENET;
+    if (ctx->polling)
+        return 0; /* a notice that polls */
+    ctx->polling = true;
+    int n = ctx->ops->progress(ctx->lane, BUDGET);
+    if (GIN_UNLIKELY(n < 0)) {
+        gi_core_lane_dead(ctx, gin_last_error());
+    } else {
+        if (n > 0)
+            ctx->idle = 0;
+        if (ctx->active != NULL)
+            n += gi_core_push_all(ctx);
+        gi_core_watch(ctx);
+    }
+    ctx->polling = false;
+    return n;
+}
+
+int gi_core_poll(struct gi_core *core)
+{
+    uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire);
+    int events = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
+        if (!gi_core_try(ctx))
+            continue;
+        if (ctx->open) {
+            int one = gi_core_progress(ctx);
+            events += one > 0 ? one : 0;
+        }
+        gi_core_leave(ctx);
+    }
+    return events;
+}
+
+static int sleep_on(struct gi_core_ctx *ctx, int *fd)
+{
+    if (!ctx->open || ctx->lane_dead)
+        return 0;
+    if (ctx->active != NULL || !ctx->caps->wait_fd || ctx->ops->progress_fd(ctx->lane, fd) != 1 ||
+        *fd < 0)
+        return -1;
+    ctx->idle = UINT32_MAX - 1; /* look at the clock after the sleep */
+    return 1;
+}
+
+int gi_core_sleep(struct gi_core *core, int *fds, int max, uint64_t *timeout_ns)
+{
+    uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire);
+    int count = 0;
+    *timeout_ns = GI_NEVER;
+    for (uint32_t i = 0; i < n; i++) {
+        struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
+        if (count == max || !gi_core_try(ctx))
+            return 0;
+        int got = sleep_on(ctx, &fds[count]);
+        if (got >= 0 && ctx->dirty != NULL && core->watch_ns != 0 && core->watch_ns < *timeout_ns)
+            *timeout_ns = core->watch_ns;
+        gi_core_leave(ctx);
+        if (got < 0)
+            return 0;
+        count += got;
+    }
+    return count;
+}
+
+/* ---- who waits for what ---- */
+
+static void dump_ctx(const struct gi_core_ctx *ctx, void (*line)(void *, const char *), void *arg)
+{
+    char text[240];
+    for (const struct gi_core_peer *p = ctx->dirty; p != NULL; p = p->next_dirty) {
+        if (p->first == NULL && p->sent == p->acked && p->status == GIN_OK)
+            continue;
+        snprintf(text, sizeof(text),
+                 "context %u, rank %d: %u operations, %u pieces with the network, %llu of %llu "
+                 "messages acknowledged, %u atomics under way, refused %u times, %s",
+                 ctx->tag, gi_core_rank_of(ctx, p), p->ops, p->pieces, (unsigned long long)p->acked,
+                 (unsigned long long)p->sent, p->amos, p->again, gin_status_name(p->status));
+        line(arg, text);
+    }
+}
+
+void gi_core_dump(struct gi_core *core, void (*line)(void *arg, const char *text), void *arg)
+{
+    uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire);
+    for (uint32_t i = 0; i < n; i++) {
+        struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
+        if (!gi_core_try(ctx))
+            continue;
+        if (ctx->open)
+            dump_ctx(ctx, line, arg);
+        gi_core_leave(ctx);
+    }
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages on their way in. Numbered ones are handled in the order of their numbers; what comes
+ * early waits in a slot of its own. Nothing a message says is believed before it was compared with
+ * what this rank knows: one that makes no sense touches no memory, is counted, and its sender is
+ * told, which makes that an error of its context.
+ */
+#include "transport/core_int.h"
+
+#include <stdlib.h>
+
+/* Whole words are stored whole, for readers that poll them. */
+static void store(void *at, const void *from, uint32_t n)
+{
+    if (n == 8 && (uintptr_t)at % 8 == 0) {
+        uint64_t v;
+        memcpy(&v, from, 8);
+        GIN_STORE_RELAXED((uint64_t *)at, v);
+    } else if (n == 4 && (uintptr_t)at % 4 == 0) {
+        uint32_t v;
+        memcpy(&v, from, 4);
+        GIN_STORE_RELAXED((uint32_t *)at, v);
+    } else {
+        memcpy(at, from, n);
+    }
+}
+
+static int word_action(struct gi_core_ctx *ctx, const struct gi_core_msg *m, bool dry)
+{
+    struct gi_core_update u = {.window = m->put.id,
+                               .off = m->put.word_off,
+                               .op =
+                                   m->h.action == GI_CORE_WORD_SET ? GIN_I_AMO_SET : GIN_I_AMO_ADD,
+                               .bytes = 8,
+                               .value = m->put.value};
+    uint64_t old;
+    if (dry) {
+        const struct gi_core_hooks *h = &ctx->core->config.hooks;
+        void *at;
+        int st = h->resolve(h->arg, u.window, u.off, 8, &at);
+        return st == GIN_ENOTSUP && h->apply != NULL ? GIN_OK : st;
+    }
+    return gi_core_apply(ctx, &u, &old);
+}
+
+/* dry: whether it can be done. */
+static int put_action(struct gi_core_ctx *ctx, const struct gi_core_msg *m, bool dry)
+{
+    switch (m->h.action) {
+    case GI_CORE_NONE: return GIN_OK;
+    case GI_CORE_SLOT_ADD:
+        if (dry)
+            return m->put.id < ctx->cells.n ? GIN_OK : GIN_ERANGE;
+        return gi_core_signal_slot(ctx, m->put.id, m->put.value);
+    case GI_CORE_WORD_ADD:
+    case GI_CORE_WORD_SET: return word_action(ctx, m, dry);
+    default: return GIN_EINVAL;
+    }
+}
+
+static void put_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                        const struct gi_core_msg *m)
+{
+    const struct gi_core_hooks *h = &ctx->core->config.hooks;
+    uint32_t n = m->h.len;
+    void *at = NULL;
+    int st = n != 0 ? h->resolve(h->arg, m->put.window, m->put.off, n, &at) : GIN_OK;
+    if (st != GIN_OK) {
+        gi_core_refuse(ctx, p, st, m, m->put.window, m->put.off);
+        return;
+    }
+    st = put_action(ctx, m, true);
+    if (st == GIN_OK && n != 0)
+        store(at, m->put.data, n);
+    if (st == GIN_OK)
+        st = put_action(ctx, m, false);
+    if (st != GIN_OK)
+        gi_core_refuse(ctx, p, st, m, m->put.id, m->put.word_off);
+}
+
+static void handle(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m)
+{
+    int st;
+    switch (m->h.kind) {
+    case GI_CORE_MSG_SLOT:
+        st = gi_core_signal_slot(ctx, m->slot.id, m->slot.value);
+        if (st != GIN_OK)
+            gi_core_refuse(ctx, p, st, m, m->slot.id, 0);
+        break;
+    case GI_CORE_MSG_PUT: put_arrived(ctx, p, m); break;
+    case GI_CORE_MSG_AMO: gi_core_amo_arrived(ctx, p, m); break;
+    default: /* ECHO */ p->ack_now = true; break;
+    }
+    p->got++;
+}
+
+static bool keep_early(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m,
+                       uint32_t len)
+{
+    unsigned slot = m->h.seq % GI_CORE_CREDITS;
+    if (p->early == NULL)
+        p->early = malloc(GI_CORE_CREDITS * sizeof(*p->early));
+    if (p->early == NULL) {
+        gi_core_lane_dead(ctx, "no memory for messages that came early");
+        return false;
+    }
+    memcpy(&p->early[slot], m, len);
+    p->early_mask |= (uint64_t)1 << slot;
+    return true;
+}
+
+static void numbered(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m,
+                     uint32_t len)
+{
+    uint16_t ahead = (uint16_t)(m->h.seq - (uint16_t)p->got);
+    if (ctx->mutate & GI_CORE_MUTATE_SEQ)
+        ahead = 0;
+    if (ahead >= GI_CORE_CREDITS) {
+        gi_core_refuse(ctx, p, GIN_ERANGE, m, m->h.seq, p->got);
+        return;
+    }
+    if (ahead != 0) {
+        keep_early(ctx, p, m, len);
+        return;
+    }
+    handle(ctx, p, m);
+    for (unsigned slot = p->got % GI_CORE_CREDITS; p->early_mask >> slot & 1;
+         slot = p->got % GI_CORE_CREDITS) {
+        p->early_mask &= ~((uint64_t)1 << slot);
+        handle(ctx, p, &p->early[slot]);
+    }
+    if (p->ack_now || p->got - p->told >= (ctx->credits > 1 ? ctx->credits / 2 : 1))
+        gi_core_kick(ctx, p);
+}
+
+/* Bytes that a message of its kind has, 0: no such kind. */
+static uint32_t expected_len(const struct gi_core_msg *m)
+{
+    switch (m->h.kind) {
+    case GI_CORE_MSG_SLOT: return GI_CORE_BYTES_SLOT;
+    case GI_CORE_MSG_PUT: return GI_CORE_BYTES_PUT + m->h.len;
+    case GI_CORE_MSG_AMO: return GI_CORE_BYTES_AMO;
+    case GI_CORE_MSG_ECHO:
+    case GI_CORE_MSG_ACK: return sizeof(m->h);
+    case GI_CORE_MSG_REPLY: return GI_CORE_BYTES_REPLY;
+    case GI_CORE_MSG_NACK: return GI_CORE_BYTES_NACK;
+    default: return 0;
+    }
+}
+
+void gi_core_arrived_msg(void *arg, int peer, const void *bytes, uint32_t len)
+{
+    struct gi_core_ctx *ctx = arg;
+    const struct gi_core_msg *m = bytes;
+    struct gi_core_peer *p = NULL;
+    ctx->counts[GI_CORE_N_GOT_MSG]++;
+    if (len >= sizeof(m->h) && m->h.source < (uint32_t)ctx->core->config.size &&
+        (peer < 0 || (uint32_t)peer == m->h.source))
+        p = &ctx->peers[m->h.source];
+    if (p == NULL || m->h.ctx != ctx->tag || len > sizeof(*m) || len != expected_len(m)) {
+        /* Its number cannot be trusted either, so the sender will be refused, or miss an answer. */
+        gi_core_refuse(ctx, p, GIN_EINVAL, NULL, len, 0);
+        return;
+    }
+    if (p->status != GIN_OK)
+        return; /* late words of one that was given up */
+    p->events++;
+    gi_core_acked(ctx, p, m->h.ack);
+    switch (m->h.kind) {
+    case GI_CORE_MSG_REPLY: gi_core_amo_replied(ctx, p, m); break;
+    case GI_CORE_MSG_NACK: gi_core_nacked(ctx, p, m); break;
+    case GI_CORE_MSG_ACK: break;
+    default: numbered(ctx, p, m, len); break;
+    }
+}

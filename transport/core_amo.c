@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Atomics: a message to the word's owner, whose engine applies it with the CPU's atomics, so that
+ * they mix with those of ranks that reach the word by load and store. Old values come back in a
+ * reply that names the operation's place in the pool and how often that was used.
+ */
+#include "transport/core_int.h"
+
+#define APPLY(type)                                                                         \
+    static uint64_t apply_##type(type *at, enum gin_i_amo_op op, type value, type expected) \
+    {                                                                                       \
+        switch (op) {                                                                       \
+        case GIN_I_AMO_SET: __atomic_store_n(at, value, __ATOMIC_SEQ_CST); return 0;        \
+        case GIN_I_AMO_ADD:                                                                 \
+        case GIN_I_AMO_FETCH_ADD: return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);   \
+        case GIN_I_AMO_AND:                                                                 \
+        case GIN_I_AMO_FETCH_AND: return __atomic_fetch_and(at, value, __ATOMIC_SEQ_CST);   \
+        case GIN_I_AMO_OR:                                                                  \
+        case GIN_I_AMO_FETCH_OR: return __atomic_fetch_or(at, value, __ATOMIC_SEQ_CST);     \
+        case GIN_I_AMO_XOR:                                                                 \
+        case GIN_I_AMO_FETCH_XOR: return __atomic_fetch_xor(at, value, __ATOMIC_SEQ_CST);   \
+        case GIN_I_AMO_SWAP: return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);       \
+        case GIN_I_AMO_CAS:                                                                 \
+            __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_SEQ_CST,      \
+                                        __ATOMIC_SEQ_CST);                                  \
+            return expected;                                                                \
+        default: return __atomic_load_n(at, __ATOMIC_SEQ_CST);                              \
+        }                                                                                   \
+    }
+APPLY(uint32_t)
+APPLY(uint64_t)
+
+int gi_core_apply(struct gi_core_ctx *ctx, const struct gi_core_update *u, uint64_t *old)
+{
+    const struct gi_core_hooks *h = &ctx->core->config.hooks;
+    void *at;
+    int st = h->resolve(h->arg, u->window, u->off, u->bytes, &at);
+    if (st == GIN_ENOTSUP && h->apply != NULL)
+        return h->apply(h->arg, u, old);
+    if (st != GIN_OK)
+        return st;
+    if ((uintptr_t)at % u->bytes != 0)
+        return GIN_EINVAL;
+    if (u->bytes == 4)
+        *old = apply_uint32_t(at, u->op, (uint32_t)u->value, (uint32_t)u->expected);
+    else
+        *old = apply_uint64_t(at, u->op, u->value, u->expected);
+    return GIN_OK;
+}
+
+int gi_core_amo(struct gi_core_ctx *ctx, int peer, const struct gi_core_amo *a)
+{
+    struct gi_core_peer *p = &ctx->peers[peer];
+    struct gi_core_place at;
+    if (GIN_UNLIKELY(p->status != GIN_OK))
+        return p->status;
+    int st = gi_core_locate(ctx->core, ctx->rail, peer, a->window, a->off, a->bytes, &at);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
+    struct gi_core_op *op = gi_core_op_take(ctx, peer, GI_CORE_AMO);
+    if (op == NULL) {
+        gi_core_push(ctx, p);
+        return GIN_EAGAIN;
+    }
+    op->amo = (uint8_t)a->op;
+    op->amo_bytes = (uint8_t)a->bytes;
+    op->window = a->window;
+    op->off = a->off;
+    op->value = a->value;
+    op->expected = a->expected;
+    op->old = a->old;
+    op->notice = a->notice;
+    op->sent = false;
+    op->msg = true;
+    op->replied = a->old == NULL;
+    gi_core_op_enqueue(ctx, op);
+    gi_core_push(ctx, p);
+    return GIN_OK;
+}
+
+int gi_core_amo_send(struct gi_core_ctx *ctx, struct gi_core_op *op)
+{
+    struct gi_core_peer *p = op->peer;
+    struct gi_core_msg m;
+    if (!op->replied && p->amos >= ctx->credits)
+        return GIN_EAGAIN;
+    gi_core_msg_init(ctx, &m, GI_CORE_MSG_AMO);
+    m.h.action = op->amo;
+    m.h.len = op->amo_bytes;
+    m.amo.window = op->window;
+    m.amo.off = op->off;
+    m.amo.value = op->value;
+    m.amo.expected = op->expected;
+    m.amo.reply = (uint32_t)(op - ctx->ops_memory);
+    m.amo.reply_turn = op->turn;
+    m.amo.wanted = !op->replied;
+    int st = gi_core_msg_send(ctx, p, &m, GI_CORE_BYTES_AMO);
+    if (st != GIN_OK)
+        return st;
+    p->amos += !op->replied;
+    op->sent = true;
+    gi_core_loosen(ctx, p, op->seq);
+    return GIN_OK;
+}
+
+void gi_core_amo_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                         const struct gi_core_msg *m)
+{
+    struct gi_core_reply r = {
+        .reply = m->amo.reply, .turn = m->amo.reply_turn, .status = GIN_EINVAL};
+    struct gi_core_update u = {.window = m->amo.window,
+                               .off = m->amo.off,
+                               .op = (enum gin_i_amo_op)m->h.action,
+                               .bytes = m->h.len,
+                               .value = m->amo.value,
+                               .expected = m->amo.expected};
+    if ((m->h.len == 4 || m->h.len == 8) && m->h.action <= GIN_I_AMO_CAS)
+        r.status = gi_core_apply(ctx, &u, &r.value);
+    if (m->amo.wanted)
+        gi_core_reply_queue(ctx, p, &r);
+    if (r.status != GIN_OK)
+        gi_core_refuse(ctx, p, r.status, m, m->amo.window, m->amo.off);
+}
+
+void gi_core_amo_replied(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                         const struct gi_core_msg *m)
+{
+    struct gi_core_op *op = &ctx->ops_memory[m->reply.reply < ctx->n_ops ? m->reply.reply : 0];
+    if (m->reply.reply >= ctx->n_ops || op->turn != m->reply.reply_turn || op->peer != p ||
+        op->kind != GI_CORE_AMO || op->replied || !op->posted) {
+        gi_core_refuse(ctx, NULL, GIN_EINVAL, m, m->reply.reply, 0);
+        return;
+    }
+    p->amos--;
+    op->replied = true;
+    op->status = m->reply.status;
+    if (op->status == GIN_OK)
+        *op->old = m->reply.value;
+    gi_core_op_check(ctx, op);
+    gi_core_kick(ctx, p); /* another may be asked for now */
+}

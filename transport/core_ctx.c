@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Contexts: a lane, the peers' state, and the pools, whose sizes bound what can be under way. The
+ * peers' state is zeroed memory of which only what is used gets pages.
+ */
+#include "transport/core_int.h"
+
+#include <stdlib.h>
+
+struct name {
+    uint32_t len, credits;
+    int32_t status;
+    uint32_t tag;
+    uint8_t bytes[GI_NET_NAME_MAX];
+};
+
+static int open_lane(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *config)
+{
+    struct gi_net_domain *d = ctx->core->domain[ctx->rail];
+    struct gi_net_lane_config lc = {.context = ctx->tag,
+                                    .depth = config->depth,
+                                    .shared = config->shared,
+                                    .handler = {.arg = ctx,
+                                                .done = gi_core_done,
+                                                .failed = gi_core_failed,
+                                                .arrived_imm = gi_core_arrived_imm,
+                                                .arrived_msg = gi_core_arrived_msg}};
+    return d->ops->lane_open(d, &lc, &ctx->lane);
+}
+
+static uint32_t at_least_1(uint32_t n)
+{
+    return n != 0 ? n : 1;
+}
+
+static int make_pools(struct gi_core_ctx *ctx, uint32_t depth)
+{
+    const struct gi_net_caps *caps = ctx->caps;
+    ctx->n_chunks = at_least_1(depth != 0 && depth < caps->depth ? depth : caps->depth);
+    ctx->n_ops = depth > GI_CORE_OPS ? depth : GI_CORE_OPS;
+    /* One peer that takes nothing must leave room for others. */
+    bool alone = ctx->core->config.size <= 2;
+    ctx->peer_ops = alone ? ctx->n_ops : ctx->n_ops / 4;
+    ctx->peer_pieces = alone ? ctx->n_chunks : at_least_1(ctx->n_chunks / 2);
+    ctx->peers = calloc((size_t)ctx->core->config.size, sizeof(*ctx->peers));
+    ctx->ops_memory = calloc(ctx->n_ops, sizeof(*ctx->ops_memory));
+    ctx->chunks_memory = calloc(ctx->n_chunks, sizeof(*ctx->chunks_memory));
+    if (ctx->peers == NULL || ctx->ops_memory == NULL || ctx->chunks_memory == NULL)
+        return gi_fail(GIN_ENOMEM, "no memory for a context's %u operations", ctx->n_ops);
+    for (uint32_t i = ctx->n_ops; i-- > 0;) {
+        ctx->ops_memory[i].next_ctx = ctx->free_ops;
+        ctx->free_ops = &ctx->ops_memory[i];
+    }
+    for (uint32_t i = ctx->n_chunks; i-- > 0;) {
+        ctx->chunks_memory[i].next = ctx->free_chunks;
+        ctx->free_chunks = &ctx->chunks_memory[i];
+    }
+    if (!caps->mr_local)
+        return GIN_OK;
+    struct gi_net_domain *d = ctx->core->domain[ctx->rail];
+    struct gi_net_memory_desc memory = {.kind = GI_NET_HOST,
+                                        .addr = ctx->ops_memory,
+                                        .bytes = ctx->n_ops * sizeof(*ctx->ops_memory)};
+    return d->ops->reg(d, &memory, &ctx->ops_mr);
+}
+
+/* Give everything back but the shell, which somebody who polls may be looking at. Owned. */
+static void empty(struct gi_core_ctx *ctx)
+{
+    struct gi_net_domain *d = ctx->core->domain[ctx->rail];
+    if (ctx->lane != NULL)
+        ctx->ops->lane_close(ctx->lane);
+    if (ctx->ops_mr != NULL)
+        d->ops->dereg(d, ctx->ops_mr);
+    for (int r = 0; ctx->peers != NULL && r < ctx->core->config.size; r++) {
+        free(ctx->peers[r].early);
+        free(ctx->peers[r].replies);
+    }
+    free(ctx->peers);
+    free(ctx->ops_memory);
+    free(ctx->chunks_memory);
+    struct gi_core *core = ctx->core;
+    size_t keep = offsetof(struct gi_core_ctx, core);
+    memset((char *)ctx + keep, 0, sizeof(*ctx) - keep);
+    ctx->core = core;
+}
+
+/* A shell that is not in use, owned; polls find it once it is left. */
+static struct gi_core_ctx *take_shell(struct gi_core *core)
+{
+    uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_relaxed);
+    for (uint32_t i = 0; i < n; i++) {
+        struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_relaxed);
+        if (!ctx->taken) {
+            gi_core_enter(ctx);
+            ctx->taken = true;
+            return ctx;
+        }
+    }
+    if (n == GI_CORE_CTXS) {
+        gi_fail(GIN_ERANGE, "a communicator has at most %u contexts on the network", GI_CORE_CTXS);
+        return NULL;
+    }
+    struct gi_core_ctx *ctx = aligned_alloc(64, (sizeof(*ctx) + 63) / 64 * 64);
+    if (ctx == NULL) {
+        gi_fail(GIN_ENOMEM, "no memory for a context");
+        return NULL;
+    }
+    memset(ctx, 0, sizeof(*ctx));
+    ctx->core = core;
+    ctx->taken = true;
+    atomic_store_explicit(&ctx->owned, 1, memory_order_relaxed);
+    atomic_store_explicit(&core->ctx[n], ctx, memory_order_release);
+    atomic_store_explicit(&core->n_ctx, n + 1, memory_order_release);
+    return ctx;
+}
+
+static int open_one(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *config,
+                    struct name *name)
+{
+    struct gi_core *core = ctx->core;
+    ctx->rail = config->home % core->config.n_domains;
+    ctx->ops = core->domain[ctx->rail]->ops;
+    ctx->caps = core->caps[ctx->rail];
+    ctx->plan = &core->plan[ctx->rail];
+    ctx->tag = (uint16_t)name->tag;
+    ctx->mutate = config->mutate;
+    ctx->cells = config->cells;
+    ctx->native_window = config->native_window;
+    ctx->native_off = config->native_off;
+    ctx->native_stride = config->native_stride;
+    int st = make_pools(ctx, config->depth);
+    if (st == GIN_OK)
+        st = open_lane(ctx, config);
+    if (st != GIN_OK)
+        return st;
+    name->len = sizeof(name->bytes);
+    name->credits = ctx->plan->credits;
+    return ctx->ops->name(ctx->lane, name->bytes, &name->len);
+}
+
+static int connect_all(struct gi_core_ctx *ctx, const struct name *names, size_t step)
+{
+    ctx->credits = GI_CORE_CREDITS;
+    for (int r = 0; r < ctx->core->config.size; r++) {
+        const struct name *from = &names[(size_t)r * step];
+        if (from->status != GIN_OK)
+            return gi_fail(from->status, "rank %d could not open its end of a context", r);
+        if (from->tag != ctx->tag)
+            return gi_fail(GIN_EMISMATCH, "this rank opens context %u, rank %d context %u",
+                           ctx->tag, r, from->tag);
+        ctx->credits = from->credits < ctx->credits ? from->credits : ctx->credits;
+        int st = ctx->ops->connect(ctx->lane, r, from->bytes, from->len);
+        if (st != GIN_OK)
+            return st;
+    }
+    return GIN_OK;
+}
+
+static int agree(struct gi_core *core, int st)
+{
+    int32_t mine = st;
+    int32_t *all = malloc((size_t)core->config.size * sizeof(*all));
+    if (all == NULL)
+        return gi_fail(GIN_ENOMEM, "no memory to agree on a context");
+    int told = core->config.allgather(core->config.allgather_arg, &mine, all, sizeof(mine));
+    for (int r = 0; r < core->config.size && st == GIN_OK && told == GIN_OK; r++)
+        if (all[r] != GIN_OK)
+            st = gi_fail(all[r], "rank %d could not connect a context", r);
+    free(all);
+    return st != GIN_OK ? st : told;
+}
+
+int gi_core_ctx_open(struct gi_core *core, uint32_t n, const struct gi_core_ctx_config *config,
+                     struct gi_core_ctx **ctx)
+{
+    const struct gi_core_config *cfg = &core->config;
+    struct name *mine = calloc(n, sizeof(*mine));
+    struct name *all = calloc((size_t)cfg->size * n, sizeof(*all));
+    uint32_t made = 0;
+    if (mine == NULL || all == NULL) {
+        free(mine);
+        free(all);
+        return gi_fail(GIN_ENOMEM, "no memory for the names of %u contexts", n);
+    }
+    int st = GIN_OK;
+    for (uint32_t i = 0; i < n; i++) {
+        mine[i].tag = (core->next_tag + i) & 0xffff;
+        mine[i].status = st;
+        ctx[i] = st == GIN_OK ? take_shell(core) : NULL;
+        made += ctx[i] != NULL;
+        if (st == GIN_OK)
+            mine[i].status = st =
+                ctx[i] != NULL ? open_one(ctx[i], &config[i], &mine[i]) : gin_last_status();
+    }
+    core->next_tag += n;
+    int told = cfg->allgather(cfg->allgather_arg, mine, all, n * sizeof(*mine));
+    st = st != GIN_OK ? st : told;
+    for (uint32_t i = 0; i < n && st == GIN_OK; i++) {
+        st = connect_all(ctx[i], all + i, n);
+        ctx[i]->open = st == GIN_OK;
+        if (st == GIN_OK)
+            gi_core_leave(ctx[i]); /* driven by polls from now on: peers may need that */
+    }
+    free(mine);
+    free(all);
+    if (told == GIN_OK)
+        st = agree(core, st);
+    for (uint32_t i = 0; i < made && st != GIN_OK; i++) {
+        if (ctx[i]->open)
+            gi_core_ctx_close(ctx[i]);
+        else {
+            empty(ctx[i]);
+            gi_core_leave(ctx[i]);
+            ctx[i]->taken = false;
+        }
+    }
+    return st;
+}
+
+void gi_core_ctx_close(struct gi_core_ctx *ctx)
+{
+    if (ctx == NULL)
+        return;
+    gi_core_enter(ctx);
+    empty(ctx);
+    gi_core_leave(ctx);
+    ctx->taken = false;
+}
+
+const uint64_t *gi_core_counts(const struct gi_core_ctx *ctx)
+{
+    return ctx->counts;
+}

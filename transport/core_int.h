@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The core's insides, shared by core*.c. Who does what:
+ *
+ *   core.c         opening, polling, ownership      core_plan.c    capabilities -> strategy
+ *   core_ctx.c     contexts and their pools         core_region.c  registrations, peers' keys
+ *   core_window.c  names of windows -> addresses    core_op.c      life of an operation, flush
+ *   core_put.c     put, get                         core_push.c    posting what waits, per peer
+ *   core_signal.c  how an action travels            core_amo.c     atomics, both sides
+ *   core_msg.c     messages out, credits, acks      core_am.c      messages in, validation
+ *   core_settle.c  fence, quiet                     core_error.c   lost peers, refusals, watchdog
+ *
+ * Life of an operation. It gets the context's next number and stands in two queues, of the context
+ * and of its peer, until it and all before it there are complete; what follows in the peer's queue
+ * from `unposted` on has pieces that the network has not taken. Pieces are posted in order; an
+ * action that goes by message follows its put's last piece (ordered), or its pieces' completion
+ * (weak, unordered), or the moment when the operation is the oldest of its peer (strong,
+ * unordered: strategy S).
+ *
+ * What a peer's queue no longer holds is complete here. It is settled, too, unless it is `loose`:
+ * messages and writes that only an echo proves to have been handled. One echo is under way per
+ * peer; `cover` says what its answer proves.
+ */
+#ifndef GI_TRANSPORT_CORE_INT_H
+#define GI_TRANSPORT_CORE_INT_H
+
+#include "transport/core.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/os.h"
+
+#define GI_CORE_PIECE_MAX (1u << 30) /* bytes of one read or write, whatever the network allows */
+#define GI_CORE_CREDITS   64u        /* messages to a peer that it has not acknowledged */
+#define GI_CORE_OPS       512u       /* operations under way per context */
+#define GI_CORE_CTXS      4096u      /* contexts of one communicator */
+#define GI_CORE_INLINE    16u        /* bytes that an operation can hold itself */
+#define GI_CORE_TEXT      200u
+
+/* ---- strategy of a rail, from its record ---- */
+
+struct gi_core_plan {
+    bool ordered;         /* writes stay in order, messages behind them */
+    bool delivered;       /* ask writes for GI_NET_DELIVERED */
+    bool by_msg;          /* unordered and nothing tells of delivery: data travels in messages */
+    bool remote_complete; /* a write's completion means the target */
+    bool native;          /* slot signals may be NIC atomics */
+    bool native_fence;    /* ... with a fence */
+    unsigned imm_bits;    /* immediates that may be used without thought for credits */
+    bool imm_after_msg;   /* ... even behind messages not yet acknowledged */
+    bool fence_reads;     /* a read may pass earlier writes: a fence must settle them */
+    uint64_t piece;       /* most bytes of one read or write */
+    uint64_t inject;      /* most bytes of a write that is complete at once; 0: none */
+    uint32_t credits;
+    uint32_t payload; /* most bytes of data in a message */
+    char text[160];
+};
+void gi_core_plan(struct gi_core_plan *plan, const struct gi_net_caps *caps);
+
+/* ---- memory ---- */
+
+struct gi_core_key {
+    uint64_t key, base;
+};
+
+/* A peer's part of a region. */
+struct gi_core_part {
+    uint64_t bytes;
+    uint32_t host; /* the CPU there can reach it */
+    uint32_t unused;
+};
+
+struct gi_core_region {
+    struct gi_net_mr *mr[GI_CORE_RAILS];
+    uint64_t addr, bytes;      /* mine */
+    struct gi_core_part *part; /* by rank; NULL: local only */
+    struct gi_core_key *key;   /* by rank * rails + rail */
+};
+
+struct gi_core_window {
+    uint32_t name, n;
+    struct gi_core_window *older; /* of the same slot, kept until the window is dropped */
+    struct gi_core_piece piece[];
+};
+
+#define GI_CORE_WINDOW_PAGE  256u
+#define GI_CORE_WINDOW_PAGES 4096u
+
+/* Where bytes of a window are at a peer. */
+struct gi_core_place {
+    uint64_t key, remote;
+    uint64_t run; /* bytes that follow at the same key */
+    bool host;
+};
+/* GIN_ESTATE, GIN_ERANGE: no such window, or bytes outside of it; quiet. */
+int gi_core_locate(const struct gi_core *core, uint32_t rail, int peer, uint32_t name, uint64_t off,
+                   uint64_t bytes, struct gi_core_place *place);
+
+/* ---- messages ---- */
+
+enum gi_core_msg_kind {
+    GI_CORE_MSG_SLOT = 1, /* add to a slot signal: 32 bytes */
+    GI_CORE_MSG_PUT,      /* store the payload, then do the action */
+    GI_CORE_MSG_AMO,
+    GI_CORE_MSG_ECHO, /* answer when all before it are handled */
+    /* from here on without number and credit, in no order */
+    GI_CORE_MSG_REPLY,
+    GI_CORE_MSG_ACK,
+    GI_CORE_MSG_NACK
+};
+
+struct gi_core_header {
+    uint8_t kind;
+    uint8_t action; /* PUT: enum gi_core_action_kind. AMO: gin_i_amo_op */
+    uint16_t ctx;
+    uint32_t source;
+    uint16_t seq; /* number of this message */
+    uint16_t ack; /* messages of yours handled so far, low bits */
+    uint8_t len;  /* PUT: bytes of payload. AMO: of the word */
+    uint8_t flags;
+    uint16_t unused;
+};
+
+struct gi_core_msg {
+    struct gi_core_header h;
+    union {
+        struct {
+            uint32_t id, unused;
+            uint64_t value;
+        } slot;
+        struct {
+            uint32_t window, id;
+            uint64_t off;
+            uint64_t word_off, value;
+            uint8_t data[GI_NET_MSG_MAX - 16 - 32];
+        } put;
+        struct {
+            uint32_t window, reply;
+            uint64_t off;
+            uint64_t value, expected;
+            uint32_t reply_turn, wanted;
+        } amo;
+        struct {
+            uint32_t reply, reply_turn;
+            uint64_t value;
+            int32_t status;
+            uint32_t unused;
+        } reply;
+        struct {
+            int32_t status;
+            uint32_t window;
+            uint64_t off;
+            uint32_t kind, unused;
+        } nack;
+    };
+};
+_Static_assert(sizeof(struct gi_core_header) == 16, "a header is 16 bytes");
+_Static_assert(sizeof(struct gi_core_msg) == GI_NET_MSG_MAX, "a message fits one slot");
+#define GI_CORE_BYTES_SLOT  32u
+#define GI_CORE_BYTES_PUT   48u /* and payload */
+#define GI_CORE_BYTES_AMO   56u
+#define GI_CORE_BYTES_REPLY 40u
+#define GI_CORE_BYTES_NACK  40u
+
+/* A reply that the network did not take yet. */
+struct gi_core_reply {
+    uint32_t reply, turn;
+    int32_t status;
+    uint64_t value;
+};
+
+/* ---- operations ---- */
+
+enum gi_core_op_kind { GI_CORE_PUT, GI_CORE_GET, GI_CORE_AMO, GI_CORE_FENCE };
+
+enum gi_core_way { /* how an action travels */
+                   GI_CORE_WAY_NONE,
+                   GI_CORE_WAY_IMM,    /* with the last piece */
+                   GI_CORE_WAY_NATIVE, /* NIC atomic behind the last piece */
+                   GI_CORE_WAY_MSG,    /* message behind the last piece */
+                   GI_CORE_WAY_WEAK,   /* message once the operation's own pieces are delivered */
+                   GI_CORE_WAY_STRONG, /* message once it is the oldest */
+                   GI_CORE_WAY_WHOLE   /* data and action in messages */
+};
+
+struct gi_core_op {
+    struct gi_core_op *next_ctx, *next_peer; /* next_ctx: in the pool, too */
+    struct gi_core_op *next_ready;
+    struct gi_core_peer *peer;
+    uint64_t seq;
+    uint32_t turn;   /* of this slot of the pool; names it in replies */
+    uint32_t pieces; /* with the network */
+    uint8_t kind, way;
+    bool posted;  /* the network has all pieces */
+    bool sent;    /* the action, too, or there is none */
+    bool replied; /* AMO: the old value is here, or not wanted */
+    bool told;    /* counter and notice */
+    bool done;    /* complete; leaves the queues when it is first */
+    bool queued_ctx, queued_peer, ready;
+    bool msg; /* it is a message, or ends with one */
+    int status;
+    uint32_t window;
+    uint64_t off, bytes, offset; /* offset: bytes posted */
+    char *local;
+    struct gi_core_region *region;
+    struct gi_core_action action;
+    uint64_t *counter, *old;
+    struct gi_core_notice *notice;
+    uint64_t value, expected; /* AMO */
+    uint8_t amo, amo_bytes;
+    bool more;
+    char inlined[GI_CORE_INLINE];
+};
+
+/* One read, write or NIC atomic with the network. */
+struct gi_core_chunk {
+    struct gi_net_request req; /* first */
+    struct gi_core_chunk *next;
+    struct gi_core_op *op;
+    uint64_t bytes;
+    bool action; /* it carries the operation's action */
+};
+
+/* ---- peers ---- */
+
+struct gi_core_peer {
+    struct gi_core_op *first, *last, *unposted;
+    struct gi_core_op *ready_first, *ready_last; /* weak actions whose pieces are delivered */
+    struct gi_core_peer *next_active, *next_dirty;
+    uint64_t issued;               /* number of the last operation */
+    uint64_t loose_lo, loose_hi;   /* lowest and highest number that is loose; 0: none */
+    uint64_t cover_msg, cover;     /* handled messages that prove numbers up to cover; 0: none */
+    uint64_t want;                 /* settle up to here; 0: nobody asks */
+    uint64_t sent, acked;          /* numbered messages to it */
+    uint64_t got;                  /* numbered messages of it that were handled */
+    uint64_t told;                 /* ... of which it knows */
+    struct gi_core_msg *early;     /* GI_CORE_CREDITS slots; made when one comes out of order */
+    struct gi_core_reply *replies; /* GI_CORE_CREDITS; made with the first */
+    uint64_t early_mask;
+    uint32_t reply_head, reply_count;
+    uint32_t ops;    /* in its queue */
+    uint32_t msgs;   /* ... of which so many are messages, or end with one */
+    uint32_t pieces; /* with the network */
+    uint32_t gets;   /* GET operations posted and not done */
+    uint32_t amos;   /* replies owed */
+    uint32_t events; /* something was heard of it; counts */
+    uint32_t again;  /* posts refused since one was taken */
+    uint64_t bytes;  /* with the network */
+    int32_t status;  /* GIN_OK, or why nothing goes to it any more */
+    bool active, dirty, pushing;
+    bool ack_now; /* it wants to know at once */
+    bool probe;   /* the watchdog wants an echo */
+    int32_t nack; /* status to tell, 0: none */
+    uint32_t nack_window, nack_kind;
+    uint64_t nack_off;
+    uint32_t seen_events, seen_again;  /* by the watchdog ... */
+    uint64_t quiet_since, again_since; /* ... since when nothing changed; 0: not watched */
+};
+
+/* ---- contexts ---- */
+
+struct gi_core_ctx {
+    atomic_int owned;
+    bool taken; /* not free for another context; by who opens and closes */
+    char pad[56];
+    struct gi_core *core;
+    struct gi_net_lane *lane;
+    const struct gi_net_ops *ops;
+    const struct gi_net_caps *caps;
+    const struct gi_core_plan *plan;
+    struct gi_core_peer *peers;
+    uint64_t issued;
+    _Atomic uint64_t retired;        /* all operations up to here are complete here */
+    struct gi_core_op *first, *last; /* in order of numbers */
+    struct gi_core_op *free_ops, *ops_memory;
+    struct gi_core_chunk *free_chunks, *chunks_memory;
+    struct gi_core_peer *active, *dirty;
+    struct gi_net_mr *ops_mr; /* of ops_memory, where sources must be registered */
+    uint32_t n_ops, n_chunks;
+    uint32_t peer_ops, peer_pieces; /* of these, the most for one peer */
+    uint32_t credits;               /* the least of all ranks */
+    uint32_t rail, idle, busy;      /* idle, busy: polls since the clock was read */
+    uint16_t tag;                   /* of messages */
+    bool open, polling, lane_dead;
+    unsigned mutate;
+    struct gi_core_cells cells;
+    uint32_t native_window;
+    uint64_t native_off, native_stride;
+    uint32_t dead_seen;
+    uint64_t next_watch;
+    _Atomic int status; /* stored after rank and text */
+    int status_rank;
+    char status_text[GI_CORE_TEXT];
+    uint64_t counts[GI_CORE_COUNTS];
+};
+
+struct gi_core {
+    struct gi_core_config config;
+    struct gi_core_plan plan[GI_CORE_RAILS];
+    struct gi_net_domain *domain[GI_CORE_RAILS];
+    const struct gi_net_caps *caps[GI_CORE_RAILS];
+    struct gi_core_window **windows[GI_CORE_WINDOW_PAGES]; /* pages, made when needed */
+    /* Shells of contexts live as long as the core: whoever polls may look at one that is closed. */
+    struct gi_core_ctx *_Atomic ctx[GI_CORE_CTXS];
+    _Atomic uint32_t n_ctx;
+    uint32_t next_tag;
+    _Atomic uint8_t *dead; /* by rank */
+    _Atomic uint32_t deaths;
+    uint64_t watch_ns; /* between looks at the clock's concerns; 0: no watchdog */
+};
+
+/* core_op.c */
+struct gi_core_op *gi_core_op_take(struct gi_core_ctx *ctx, int peer, enum gi_core_op_kind kind);
+void gi_core_op_enqueue(struct gi_core_ctx *ctx, struct gi_core_op *op); /* gives it its number */
+void gi_core_op_check(struct gi_core_ctx *ctx, struct gi_core_op *op);   /* complete? then go on */
+void gi_core_op_fail(struct gi_core_ctx *ctx, struct gi_core_op *op, int status);
+uint64_t gi_core_op_none(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* number, no queue */
+void gi_core_retire(struct gi_core_ctx *ctx); /* complete ones leave the context's queue */
+struct gi_core_chunk *gi_core_chunk_take(struct gi_core_ctx *ctx, struct gi_core_peer *p);
+void gi_core_chunk_give(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_core_chunk *c);
+void gi_core_loosen(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t seq);
+void gi_core_dirty(struct gi_core_ctx *ctx, struct gi_core_peer *p);
+
+/* core_push.c */
+void gi_core_kick(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* push() it soon */
+void gi_core_push(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* post what can be */
+int gi_core_push_all(struct gi_core_ctx *ctx);
+int gi_core_posted(struct gi_core_ctx *ctx, struct gi_core_peer *p, int st); /* notes EAGAIN */
+
+/* core_signal.c */
+enum gi_core_way gi_core_choose(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
+                                const struct gi_core_put *put, bool single, bool host);
+uint64_t gi_core_imm(const struct gi_core_ctx *ctx, const struct gi_core_action *a);
+int gi_core_send_action(struct gi_core_ctx *ctx, struct gi_core_op *op);
+int gi_core_send_native(struct gi_core_ctx *ctx, struct gi_core_op *op);
+int gi_core_signal_slot(struct gi_core_ctx *ctx, uint32_t slot, uint64_t value);
+void gi_core_arrived_imm(void *arg, int peer, uint64_t imm);
+
+/* core_msg.c: GIN_OK, GIN_EAGAIN (no credit, or the network is full) or what the network said */
+void gi_core_msg_init(const struct gi_core_ctx *ctx, struct gi_core_msg *m, unsigned kind);
+int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_core_msg *m,
+                     uint32_t len);
+bool gi_core_control(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* false: some is left */
+void gi_core_acked(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint16_t ack);
+void gi_core_reply_queue(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                         const struct gi_core_reply *r);
+
+/* core_am.c */
+void gi_core_arrived_msg(void *arg, int peer, const void *bytes, uint32_t len);
+
+/* core_amo.c */
+int gi_core_apply(struct gi_core_ctx *ctx, const struct gi_core_update *u, uint64_t *old);
+void gi_core_amo_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                         const struct gi_core_msg *m);
+void gi_core_amo_replied(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                         const struct gi_core_msg *m);
+int gi_core_amo_send(struct gi_core_ctx *ctx, struct gi_core_op *op);
+
+/* core_settle.c */
+bool gi_core_peer_settled(const struct gi_core_peer *p, uint64_t mark);
+int gi_core_fence_pass(struct gi_core_ctx *ctx, struct gi_core_op *op);
+bool gi_core_echo(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* false: wanted, not sent */
+
+/* core_error.c */
+void gi_core_peer_fail(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status,
+                       const char *why);
+void gi_core_ctx_error(struct gi_core_ctx *ctx, int status, int rank, const char *why);
+void gi_core_lane_dead(struct gi_core_ctx *ctx, const char *why);
+void gi_core_failed(void *arg, struct gi_net_request *req, int peer, int status, int provider_error,
+                    const char *text);
+void gi_core_refuse(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status,
+                    const struct gi_core_msg *m, uint32_t window, uint64_t off);
+void gi_core_nacked(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m);
+void gi_core_watch(struct gi_core_ctx *ctx); /* deaths told from outside; clock */
+
+/* core_ctx.c */
+void gi_core_done(void *arg, struct gi_net_request *req);
+
+static inline int gi_core_rank_of(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
+{
+    return (int)(p - ctx->peers);
+}
+
+#endif

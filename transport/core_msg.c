@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages on their way out. Those that carry operations are numbered per (context, peer) and need
+ * a credit: at most `credits` are not yet acknowledged. Every message acknowledges what came the
+ * other way; half a window, or a demand, makes a message for that alone. Replies have no number:
+ * who asked has paid for them by asking for at most `credits` at a time.
+ */
+#include "transport/core_int.h"
+
+#include <stdlib.h>
+
+void gi_core_msg_init(const struct gi_core_ctx *ctx, struct gi_core_msg *m, unsigned kind)
+{
+    m->h = (struct gi_core_header){
+        .kind = (uint8_t)kind, .ctx = ctx->tag, .source = (uint32_t)ctx->core->config.rank};
+}
+
+int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_core_msg *m,
+                     uint32_t len)
+{
+    bool numbered = m->h.kind < GI_CORE_MSG_REPLY;
+    if (p->status != GIN_OK)
+        return p->status;
+    if (numbered && p->sent - p->acked >= ctx->credits)
+        return GIN_EAGAIN;
+    m->h.seq = (uint16_t)p->sent;
+    m->h.ack = (uint16_t)p->got;
+    int st = gi_core_posted(ctx, p, ctx->ops->msg(ctx->lane, gi_core_rank_of(ctx, p), m, len));
+    if (st != GIN_OK)
+        return st;
+    p->told = p->got;
+    p->ack_now = false;
+    if (numbered) {
+        p->sent++;
+        gi_core_dirty(ctx, p);
+    }
+    ctx->counts[m->h.kind == GI_CORE_MSG_REPLY  ? GI_CORE_N_REPLY
+                : m->h.kind == GI_CORE_MSG_ECHO ? GI_CORE_N_ECHO
+                : m->h.kind == GI_CORE_MSG_ACK  ? GI_CORE_N_ACK
+                : m->h.kind == GI_CORE_MSG_NACK ? GI_CORE_N_NACK
+                                                : GI_CORE_N_MSG]++;
+    return GIN_OK;
+}
+
+void gi_core_acked(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint16_t ack)
+{
+    int16_t more = (int16_t)(ack - (uint16_t)p->acked);
+    if (more <= 0 || (uint64_t)more > p->sent - p->acked)
+        return; /* older than what is known, or a lie */
+    p->acked += (uint64_t)more;
+    if (p->cover_msg != 0 && p->acked >= p->cover_msg) {
+        if (p->cover >= p->loose_hi)
+            p->loose_lo = p->loose_hi = 0;
+        else if (p->loose_lo != 0 && p->cover >= p->loose_lo)
+            p->loose_lo = p->cover + 1;
+        p->cover_msg = 0;
+    }
+    if (p->first != NULL || p->want != 0)
+        gi_core_kick(ctx, p);
+}
+
+/* ---- what goes out beside the operations ---- */
+
+void gi_core_reply_queue(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                         const struct gi_core_reply *r)
+{
+    if (p->replies == NULL)
+        p->replies = malloc(GI_CORE_CREDITS * sizeof(*p->replies));
+    if (p->replies == NULL || p->reply_count == GI_CORE_CREDITS) {
+        gi_core_peer_fail(ctx, p, GIN_ENET, "it asks for more atomics than it may");
+        return;
+    }
+    p->replies[(p->reply_head + p->reply_count++) % GI_CORE_CREDITS] = *r;
+    gi_core_kick(ctx, p);
+}
+
+static bool send_replies(struct gi_core_ctx *ctx, struct gi_core_peer *p)
+{
+    while (p->reply_count != 0) {
+        const struct gi_core_reply *r = &p->replies[p->reply_head];
+        struct gi_core_msg m;
+        gi_core_msg_init(ctx, &m, GI_CORE_MSG_REPLY);
+        m.reply.reply = r->reply;
+        m.reply.reply_turn = r->turn;
+        m.reply.value = r->value;
+        m.reply.status = r->status;
+        m.reply.unused = 0;
+        if (gi_core_msg_send(ctx, p, &m, GI_CORE_BYTES_REPLY) != GIN_OK)
+            return false;
+        p->reply_head = (p->reply_head + 1) % GI_CORE_CREDITS;
+        p->reply_count--;
+    }
+    return true;
+}
+
+static bool send_nack(struct gi_core_ctx *ctx, struct gi_core_peer *p)
+{
+    struct gi_core_msg m;
+    if (p->nack == 0)
+        return true;
+    gi_core_msg_init(ctx, &m, GI_CORE_MSG_NACK);
+    m.nack.status = p->nack;
+    m.nack.window = p->nack_window;
+    m.nack.off = p->nack_off;
+    m.nack.kind = p->nack_kind;
+    m.nack.unused = 0;
+    if (gi_core_msg_send(ctx, p, &m, GI_CORE_BYTES_NACK) != GIN_OK)
+        return false;
+    p->nack = 0;
+    return true;
+}
+
+static bool send_ack(struct gi_core_ctx *ctx, struct gi_core_peer *p)
+{
+    struct gi_core_msg m;
+    uint64_t half = ctx->credits > 1 ? ctx->credits / 2 : 1;
+    if (!p->ack_now && p->got - p->told < half)
+        return true;
+    gi_core_msg_init(ctx, &m, GI_CORE_MSG_ACK);
+    return gi_core_msg_send(ctx, p, &m, sizeof(m.h)) == GIN_OK;
+}
+
+bool gi_core_control(struct gi_core_ctx *ctx, struct gi_core_peer *p)
+{
+    if (p->status != GIN_OK)
+        return true;
+    return send_replies(ctx, p) && send_nack(ctx, p) && send_ack(ctx, p);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How operations travel on a rail, decided once from its capability record. Four classes come out
+ * of it, but the code asks for the single fields:
+ *
+ *   A  ordered, NIC atomics       write + atomic add
+ *   B  ordered                    the signal rides in the last piece's immediate, or in a message
+ *   C  unordered                  one piece: immediate; more, or strong: a message once delivered
+ *   D  unordered, fenced atomics  write + atomic add behind a fence
+ *
+ * An unordered network that tells of no delivery carries puts in messages, which the target's
+ * engine applies in order: slow, and right on anything.
+ */
+#include "transport/core_int.h"
+
+#include <stdio.h>
+
+/* Below this, an order of small writes only is not worth its many pieces. */
+#define ORDER_LEAST 4096u
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void describe(struct gi_core_plan *plan)
+{
+    const char *data = plan->ordered     ? "ordered"
+                       : plan->by_msg    ? "unordered, no word of delivery: puts go in messages"
+                       : plan->delivered ? "unordered, writes ask for delivery"
+                                         : "unordered, a completion means delivery";
+    const char *weak = plan->native          ? "NIC atomics"
+                       : plan->by_msg        ? "messages"
+                       : plan->imm_bits != 0 ? "immediates"
+                                             : "messages";
+    const char *strong = plan->ordered || plan->native ? "the same" : "once delivered";
+    snprintf(plan->text, sizeof(plan->text), "%s; signals: %s, %u bits; strong: %s", data, weak,
+             plan->native ? 64 : plan->imm_bits, strong);
+}
+
+void gi_core_plan(struct gi_core_plan *plan, const struct gi_net_caps *caps)
+{
+    bool writes = caps->waw_bytes >= min64(ORDER_LEAST, caps->max_msg);
+    *plan = (struct gi_core_plan){.ordered = writes && caps->saw};
+    plan->by_msg = !plan->ordered && caps->dc == GI_NET_DC_NO;
+    plan->delivered = !plan->ordered && caps->dc == GI_NET_DC_YES;
+    plan->remote_complete = plan->delivered || caps->dc == GI_NET_DC_SAME;
+    bool behind = plan->ordered && caps->amo_ordered;
+    plan->native = caps->amo == GI_NET_AMO_NATIVE && (behind || caps->amo_fence) && !plan->by_msg;
+    plan->native_fence = plan->native && !behind;
+    /* What eats receives, or can overrun a queue, would need credits: messages have them. */
+    bool counted = caps->imm_eats_recv || caps->cq_overrun;
+    plan->imm_bits = counted || plan->by_msg ? 0 : caps->imm_bits;
+    plan->imm_after_msg = caps->was;
+    plan->fence_reads = !caps->raw;
+    plan->piece = min64(caps->max_msg, GI_CORE_PIECE_MAX);
+    if (plan->ordered)
+        plan->piece = min64(plan->piece, caps->waw_bytes);
+    plan->inject = plan->ordered ? min64(caps->inject, plan->piece) : 0;
+    /* Half of the receives are for what has no credit: replies, and a few acknowledgements. */
+    uint32_t credits = caps->recvs == 0  ? GI_CORE_CREDITS
+                       : caps->recvs > 5 ? (caps->recvs - 2) / 2
+                                         : 1;
+    plan->credits = credits < GI_CORE_CREDITS ? credits : GI_CORE_CREDITS;
+    plan->payload = caps->msg_max - GI_CORE_BYTES_PUT;
+    describe(plan);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Put and get as they are called: checked against what the window is at the peer, then posted or
+ * queued. A small put to a peer for whom nothing waits is handed to the network at once and leaves
+ * no operation behind.
+ */
+#include "transport/core_int.h"
+
+static int check(const struct gi_core_ctx *ctx, int peer, uint32_t window, uint64_t off,
+                 uint64_t bytes, struct gi_core_place *at)
+{
+    if (GIN_UNLIKELY(ctx->peers[peer].status != GIN_OK))
+        return ctx->peers[peer].status;
+    return gi_core_locate(ctx->core, ctx->rail, peer, window, off, bytes, at);
+}
+
+/* True: done with it, *st says how. False: it takes an operation. */
+static bool at_once(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_put *put,
+                    const struct gi_core_place *at, enum gi_core_way way)
+{
+    if (put->bytes > ctx->plan->inject || put->bytes == 0 || p->unposted != NULL ||
+        at->run < put->bytes || (way != GI_CORE_WAY_NONE && way != GI_CORE_WAY_IMM) || p->pushing)
+        return false;
+    bool imm = way == GI_CORE_WAY_IMM;
+    struct gi_net_io io = {.peer = gi_core_rank_of(ctx, p),
+                           .flags = GI_NET_INLINE | (imm ? GI_NET_IMM : 0) |
+                                    (put->more ? GI_NET_MORE : 0),
+                           .local = (void *)(uintptr_t)put->src,
+                           .mr = put->region != NULL ? put->region->mr[ctx->rail] : NULL,
+                           .key = at->key,
+                           .remote = at->remote,
+                           .len = put->bytes,
+                           .imm = imm ? gi_core_imm(ctx, &put->action) : 0};
+    if (gi_core_posted(ctx, p, ctx->ops->write(ctx->lane, &io)) != GIN_OK)
+        return false;
+    ctx->counts[imm ? GI_CORE_N_WRITE_IMM : GI_CORE_N_WRITE]++;
+    gi_core_loosen(ctx, p, gi_core_op_none(ctx, p));
+    if (put->counter != NULL)
+        GIN_ADD_RELEASE(put->counter, (uint64_t)1);
+    if (put->notice != NULL)
+        put->notice->fn(put->notice, GIN_OK);
+    return true;
+}
+
+static void fill(struct gi_core_op *op, const struct gi_core_put *put, enum gi_core_way way)
+{
+    op->way = (uint8_t)way;
+    op->sent = way == GI_CORE_WAY_NONE || way == GI_CORE_WAY_IMM || way == GI_CORE_WAY_WHOLE;
+    op->msg = way == GI_CORE_WAY_WHOLE || way == GI_CORE_WAY_MSG || way == GI_CORE_WAY_WEAK ||
+              way == GI_CORE_WAY_STRONG;
+    op->window = put->window;
+    op->off = put->off;
+    op->bytes = put->bytes;
+    op->region = put->region;
+    op->local = (char *)(uintptr_t)put->src;
+    op->action = put->action;
+    op->counter = put->counter;
+    op->notice = put->notice;
+    op->more = put->more;
+    if (put->copy && put->bytes != 0) {
+        memcpy(op->inlined, put->src, put->bytes);
+        op->local = op->inlined;
+    }
+}
+
+int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put)
+{
+    struct gi_core_peer *p = &ctx->peers[peer];
+    struct gi_core_place at = {.run = 0, .host = true};
+    int st = p->status;
+    if (put->bytes != 0)
+        st = check(ctx, peer, put->window, put->off, put->bytes, &at);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
+    if (GIN_UNLIKELY(put->copy && put->bytes > GI_CORE_INLINE))
+        return GIN_EINVAL;
+    bool single = put->bytes <= at.run && put->bytes <= ctx->plan->piece;
+    enum gi_core_way way = gi_core_choose(ctx, p, put, single, at.host);
+    if (GIN_UNLIKELY(way == GI_CORE_WAY_WHOLE && !at.host))
+        return GIN_ENOTSUP;
+    if (at_once(ctx, p, put, &at, way))
+        return GIN_OK;
+    if (GIN_UNLIKELY(p->status != GIN_OK))
+        return p->status;
+    struct gi_core_op *op = gi_core_op_take(ctx, peer, GI_CORE_PUT);
+    if (op == NULL) {
+        gi_core_push(ctx, p);
+        return GIN_EAGAIN;
+    }
+    fill(op, put, way);
+    gi_core_op_enqueue(ctx, op);
+    gi_core_push(ctx, p);
+    return GIN_OK;
+}
+
+int gi_core_get(struct gi_core_ctx *ctx, int peer, const struct gi_core_get *get)
+{
+    struct gi_core_peer *p = &ctx->peers[peer];
+    struct gi_core_place at;
+    int st = p->status;
+    if (get->bytes != 0)
+        st = check(ctx, peer, get->window, get->off, get->bytes, &at);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
+    struct gi_core_op *op = gi_core_op_take(ctx, peer, GI_CORE_GET);
+    if (op == NULL) {
+        gi_core_push(ctx, p);
+        return GIN_EAGAIN;
+    }
+    op->window = get->window;
+    op->off = get->off;
+    op->bytes = get->bytes;
+    op->local = get->dst;
+    op->region = get->region;
+    op->counter = get->counter;
+    op->notice = get->notice;
+    gi_core_op_enqueue(ctx, op);
+    gi_core_push(ctx, p);
+    return GIN_OK;
+}
+
+bool gi_core_needs_region(const struct gi_core *core)
+{
+    for (uint32_t i = 0; i < core->config.n_domains; i++)
+        if (core->caps[i]->mr_local)
+            return true;
+    return false;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Registrations on every rail, and what the peers need to write into them: 16 bytes per rank and
+ * rail, exchanged once. A rank that could not register says so in the exchange, and everybody
+ * undoes.
+ */
+#include "transport/core_int.h"
+
+#include <stdlib.h>
+
+/* What a rank tells of its part; `rails` keys follow it. */
+struct blob {
+    uint64_t bytes;
+    int32_t status;
+    uint32_t host;
+    struct gi_core_key key[];
+};
+
+static void deregister(struct gi_core *core, struct gi_core_region *r)
+{
+    for (uint32_t i = 0; i < core->config.n_domains; i++)
+        if (r->mr[i] != NULL)
+            core->domain[i]->ops->dereg(core->domain[i], r->mr[i]);
+}
+
+static int register_all(struct gi_core *core, struct gi_core_region *r,
+                        const struct gi_net_memory_desc *memory)
+{
+    r->addr = (uint64_t)(uintptr_t)memory->addr;
+    r->bytes = memory->bytes;
+    for (uint32_t i = 0; i < core->config.n_domains && memory->bytes != 0; i++) {
+        int st = core->domain[i]->ops->reg(core->domain[i], memory, &r->mr[i]);
+        if (st != GIN_OK) {
+            r->mr[i] = NULL;
+            return st;
+        }
+    }
+    return GIN_OK;
+}
+
+int gi_core_local_open(struct gi_core *core, const struct gi_core_region_config *config,
+                       struct gi_core_region **region)
+{
+    struct gi_net_memory_desc memory = config->memory;
+    struct gi_core_region *r = calloc(1, sizeof(*r));
+    if (r == NULL)
+        return gi_fail(GIN_ENOMEM, "no memory for a registration");
+    memory.remote = false;
+    int st = register_all(core, r, &memory);
+    if (st != GIN_OK) {
+        deregister(core, r);
+        free(r);
+        return st;
+    }
+    *region = r;
+    return GIN_OK;
+}
+
+static void tell(const struct gi_core *core, const struct gi_core_region *r, struct blob *b,
+                 int status, bool host)
+{
+    b->bytes = r->bytes;
+    b->status = status;
+    b->host = host;
+    for (uint32_t i = 0; i < core->config.n_domains; i++) {
+        b->key[i].key = r->mr[i] != NULL ? r->mr[i]->key : 0;
+        b->key[i].base = r->mr[i] != NULL ? r->mr[i]->base : 0;
+    }
+}
+
+static int learn(const struct gi_core *core, struct gi_core_region *r, const char *all, size_t one)
+{
+    uint32_t rails = core->config.n_domains;
+    for (int rank = 0; rank < core->config.size; rank++) {
+        const struct blob *b = (const void *)(all + (size_t)rank * one);
+        if (b->status != GIN_OK)
+            return rank == core->config.rank
+                       ? b->status
+                       : gi_fail(b->status, "rank %d could not register its memory for the network",
+                                 rank);
+        r->part[rank] = (struct gi_core_part){.bytes = b->bytes, .host = b->host};
+        memcpy(&r->key[(size_t)rank * rails], b->key, rails * sizeof(*b->key));
+    }
+    return GIN_OK;
+}
+
+int gi_core_region_open(struct gi_core *core, const struct gi_core_region_config *config,
+                        struct gi_core_region **region)
+{
+    const struct gi_core_config *cfg = &core->config;
+    size_t n = (size_t)cfg->size;
+    size_t one = sizeof(struct blob) + cfg->n_domains * sizeof(struct gi_core_key);
+    struct gi_net_memory_desc memory = config->memory;
+    struct gi_core_region *r = calloc(1, sizeof(*r));
+    struct blob *mine = calloc(1, one);
+    char *all = calloc(n, one);
+    if (r == NULL || mine == NULL || all == NULL) {
+        free(r);
+        free(mine);
+        free(all);
+        return gi_fail(GIN_ENOMEM, "no memory for the keys of %zu ranks", n);
+    }
+    r->part = calloc(n, sizeof(*r->part));
+    r->key = calloc(n * cfg->n_domains, sizeof(*r->key));
+    memory.remote = true;
+    int st = GIN_OK;
+    if (r->part == NULL || r->key == NULL)
+        st = gi_fail(GIN_ENOMEM, "no memory for the keys of %zu ranks", n);
+    if (st == GIN_OK)
+        st = register_all(core, r, &memory);
+    tell(core, r, mine, st, memory.kind == GI_NET_HOST);
+    int told = cfg->allgather(cfg->allgather_arg, mine, all, one);
+    if (told != GIN_OK || st != GIN_OK)
+        st = st != GIN_OK ? st : told;
+    else
+        st = learn(core, r, all, one);
+    free(mine);
+    free(all);
+    if (st != GIN_OK) {
+        gi_core_region_close(core, r);
+        return st;
+    }
+    *region = r;
+    return GIN_OK;
+}
+
+void gi_core_region_close(struct gi_core *core, struct gi_core_region *region)
+{
+    if (region == NULL)
+        return;
+    deregister(core, region);
+    free(region->part);
+    free(region->key);
+    free(region);
+}

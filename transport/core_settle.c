@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fence and quiet: what makes operations visible at their targets, and proves it.
+ *
+ * A peer is settled up to a mark when its queue holds nothing up to there and nothing up to there
+ * is loose. An echo behind everything proves the loose ones: on an ordered network behind what was
+ * posted, else behind what was delivered. One echo is under way per peer; who wants more waits for
+ * its answer and then asks again.
+ */
+#include "transport/core_int.h"
+
+bool gi_core_peer_settled(const struct gi_core_peer *p, uint64_t mark)
+{
+    return (p->first == NULL || p->first->seq > mark) && (p->loose_lo == 0 || p->loose_lo > mark);
+}
+
+static bool is_clean(const struct gi_core_peer *p)
+{
+    return p->first == NULL && p->loose_lo == 0 && p->sent == p->acked && p->want == 0;
+}
+
+/* Up to which number an echo that is sent now proves. */
+static uint64_t cover_now(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
+{
+    const struct gi_core_op *op = ctx->plan->ordered ? p->unposted : p->first;
+    return op != NULL ? op->seq - 1 : p->issued;
+}
+
+static bool send_echo(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t cover)
+{
+    struct gi_core_msg m;
+    gi_core_msg_init(ctx, &m, GI_CORE_MSG_ECHO);
+    if (gi_core_msg_send(ctx, p, &m, sizeof(m.h)) != GIN_OK)
+        return false;
+    p->cover = cover;
+    p->cover_msg = p->sent;
+    p->probe = false;
+    return true;
+}
+
+/* Send the echo that is wanted, once it would prove enough. */
+bool gi_core_echo(struct gi_core_ctx *ctx, struct gi_core_peer *p)
+{
+    if (p->status != GIN_OK)
+        return true;
+    uint64_t cover = cover_now(ctx, p);
+    if (p->want != 0) {
+        uint64_t need = p->want < p->loose_hi ? p->want : p->loose_hi;
+        if (gi_core_peer_settled(p, p->want))
+            p->want = 0;
+        else if (p->cover_msg == 0 && p->loose_lo != 0 && p->loose_lo <= p->want && cover >= need)
+            return send_echo(ctx, p, cover);
+    }
+    if (p->probe && p->cover_msg == 0)
+        return send_echo(ctx, p, cover);
+    return true;
+}
+
+static void want(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t mark)
+{
+    uint64_t to = mark < p->issued ? mark : p->issued;
+    if (p->want < to)
+        p->want = to;
+    gi_core_dirty(ctx, p);
+}
+
+/* ---- quiet ---- */
+
+static int settled_one(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t mark)
+{
+    bool quiet = !(ctx->mutate & GI_CORE_MUTATE_QUIET);
+    if (p->status != GIN_OK)
+        return p->status;
+    if (gi_core_peer_settled(p, mark) || (!quiet && (p->first == NULL || p->first->seq > mark)))
+        return 1;
+    want(ctx, p, mark);
+    gi_core_push(ctx, p);
+    return p->status;
+}
+
+int gi_core_settled(struct gi_core_ctx *ctx, int peer, uint64_t mark)
+{
+    if (peer != GI_CORE_ALL)
+        return settled_one(ctx, &ctx->peers[peer], mark);
+    int all = 1;
+    for (struct gi_core_peer **at = &ctx->dirty, *p; (p = *at) != NULL;) {
+        int st = settled_one(ctx, p, mark);
+        if (st == 0)
+            all = 0;
+        if (p->status == GIN_OK && !is_clean(p)) {
+            at = &p->next_dirty;
+        } else if (*at == p) { /* nobody came in front of it meanwhile */
+            *at = p->next_dirty;
+            p->dirty = false;
+        }
+    }
+    if (all == 1 && gi_core_ctx_status(ctx, NULL, NULL) != GIN_OK)
+        return gi_core_ctx_status(ctx, NULL, NULL);
+    return all;
+}
+
+bool gi_core_is_clean(const struct gi_core_ctx *ctx, int peer)
+{
+    const struct gi_core_peer *p = &ctx->peers[peer];
+    return p->first == NULL && p->loose_lo == 0;
+}
+
+/* ---- fence ---- */
+
+/*
+ * May what follows be posted now? On an ordered network writes are behind writes anyway; not so
+ * reads that may still fetch what a later write replaces, and messages that the target's engine
+ * has not applied.
+ */
+static int pass(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_op *op,
+                uint64_t before)
+{
+    const struct gi_core_plan *plan = ctx->plan;
+    bool settle = !plan->ordered || p->sent != p->acked || (plan->fence_reads && p->loose_lo != 0);
+    if (ctx->mutate & GI_CORE_MUTATE_FENCE)
+        return GIN_OK;
+    if (!settle && p->gets == 0)
+        return GIN_OK;
+    if (p->first == op && (!settle || gi_core_peer_settled(p, before)))
+        return GIN_OK;
+    if (settle)
+        want(ctx, p, before);
+    return GIN_EAGAIN;
+}
+
+int gi_core_fence_pass(struct gi_core_ctx *ctx, struct gi_core_op *op)
+{
+    return pass(ctx, op->peer, op, op->seq - 1);
+}
+
+static int fence_one(struct gi_core_ctx *ctx, struct gi_core_peer *p)
+{
+    if (p->status != GIN_OK)
+        return p->status;
+    if (p->first == NULL && p->loose_lo == 0 && p->sent == p->acked)
+        return GIN_OK;
+    if (p->last != NULL && p->last->kind == GI_CORE_FENCE)
+        return GIN_OK; /* nothing since the last one */
+    struct gi_core_op *op = gi_core_op_take(ctx, gi_core_rank_of(ctx, p), GI_CORE_FENCE);
+    if (op == NULL)
+        return GIN_EAGAIN;
+    gi_core_op_enqueue(ctx, op);
+    gi_core_push(ctx, p);
+    return GIN_OK;
+}
+
+int gi_core_fence(struct gi_core_ctx *ctx, int peer)
+{
+    if (peer != GI_CORE_ALL)
+        return fence_one(ctx, &ctx->peers[peer]);
+    int st = GIN_OK;
+    for (struct gi_core_peer *p = ctx->dirty; p != NULL; p = p->next_dirty) {
+        int one = fence_one(ctx, p);
+        if (one == GIN_EAGAIN)
+            return one; /* fencing some of them twice does no harm */
+        if (st == GIN_OK)
+            st = one;
+    }
+    return st;
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The fault wrapper's lane. A post that is held back is a copy of what was asked for; each progress
+ * lets some go, any that the record's order allows to overtake what is in front of it. What
+ * breaks the record's own rules (too long, an immediate too wide, an unregistered source ...) is
+ * refused with GIN_EINVAL, so that a core that does not obey is caught.
+ */
+#include "transport/fault/fault_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+
+enum kind { K_WRITE, K_READ, K_AMO, K_MSG };
+
+struct held {
+    struct gi_net_request inner; /* first */
+    struct held *next;
+    enum kind kind;
+    struct gi_net_io io; /* req: the caller's, NULL once it was told */
+    uint32_t len;        /* of a message */
+    char *copy;          /* of bytes that the caller has back */
+    uint64_t bytes[GI_NET_MSG_MAX / 8];
+};
+
+/* What is to be told at the next progress. */
+struct news {
+    struct news *next;
+    struct gi_net_request *req;
+    int peer, status, provider_error;
+};
+
+struct fault_lane {
+    struct gi_net_lane head;
+    struct fault_domain *d;
+    struct gi_net_lane *inner;
+    const struct gi_net_ops *ops;
+    struct gi_net_handler handler;
+    struct held *held, *flying; /* held: in order */
+    struct news *news, **news_end;
+    uint32_t n_held, in_use;
+};
+
+static void done(void *arg, struct gi_net_request *req);
+static void failed(void *arg, struct gi_net_request *req, int peer, int status, int error,
+                   const char *text);
+
+static void arrived_imm(void *arg, int peer, uint64_t imm)
+{
+    struct fault_lane *l = arg;
+    l->handler.arrived_imm(l->handler.arg, peer, imm);
+}
+
+static void arrived_msg(void *arg, int peer, const void *bytes, uint32_t len)
+{
+    struct fault_lane *l = arg;
+    l->handler.arrived_msg(l->handler.arg, peer, bytes, len);
+}
+
+int gi_fault_lane_open(struct gi_net_domain *domain, const struct gi_net_lane_config *config,
+                       struct gi_net_lane **lane)
+{
+    struct fault_domain *d = (struct fault_domain *)domain;
+    int st = gi_fault_call(d, GI_FAULT_LANE_OPEN);
+    if (st != GIN_OK)
+        return gi_fail(st, "a lane was made to fail");
+    struct fault_lane *l = calloc(1, sizeof(*l));
+    if (l == NULL)
+        return gi_fail(GIN_ENOMEM, "no memory for the fault wrapper's lane");
+    struct gi_net_lane_config c = *config;
+    c.handler = (struct gi_net_handler){.arg = l,
+                                        .done = done,
+                                        .failed = failed,
+                                        .arrived_imm = arrived_imm,
+                                        .arrived_msg = arrived_msg};
+    *l = (struct fault_lane){
+        .head = {.ops = &gi_fault_ops}, .d = d, .ops = d->inner->ops, .handler = config->handler};
+    l->news_end = &l->news;
+    st = l->ops->lane_open(d->inner, &c, &l->inner);
+    if (st != GIN_OK) {
+        free(l);
+        return st;
+    }
+    *lane = &l->head;
+    return GIN_OK;
+}
+
+static void free_held(struct fault_lane *l, struct held *h)
+{
+    l->in_use--;
+    free(h->copy);
+    free(h);
+}
+
+void gi_fault_lane_close(struct gi_net_lane *lane)
+{
+    struct fault_lane *l = (struct fault_lane *)lane;
+    struct held *h;
+    l->ops->lane_close(l->inner);
+    while ((h = l->held) != NULL) {
+        l->held = h->next;
+        free_held(l, h);
+    }
+    while ((h = l->flying) != NULL) {
+        l->flying = h->next;
+        free_held(l, h);
+    }
+    while (l->news != NULL) {
+        struct news *n = l->news;
+        l->news = n->next;
+        free(n);
+    }
+    free(l);
+}
+
+int gi_fault_name(struct gi_net_lane *lane, void *blob, uint32_t *len)
+{
+    struct fault_lane *l = (struct fault_lane *)lane;
+    return l->ops->name(l->inner, blob, len);
+}
+
+int gi_fault_connect(struct gi_net_lane *lane, int peer, const void *blob, uint32_t len)
+{
+    struct fault_lane *l = (struct fault_lane *)lane;
+    int st = gi_fault_call(l->d, GI_FAULT_CONNECT);
+    return st != GIN_OK ? gi_fail(st, "a connection was made to fail")
+                        : l->ops->connect(l->inner, peer, blob, len);
+}
+
+/* ---- what is told later ---- */
+
+static int tell_later(struct fault_lane *l, struct gi_net_request *req, int peer, int status,
+                      int provider_error)
+{
+    struct news *n = malloc(sizeof(*n));
+    if (n == NULL)
+        return GIN_EAGAIN;
+    *n =
+        (struct news){.req = req, .peer = peer, .status = status, .provider_error = provider_error};
+    *l->news_end = n;
+    l->news_end = &n->next;
+    return GIN_OK;
+}
+
+static int tell_news(struct fault_lane *l)
+{
+    int count = 0;
+    struct news *n, *list = l->news;
+    l->news = NULL;
+    l->news_end = &l->news;
+    while ((n = list) != NULL) {
+        list = n->next;
+        if (n->status == GIN_OK)
+            l->handler.done(l->handler.arg, n->req);
+        else
+            l->handler.failed(l->handler.arg, n->req, n->peer, n->status, n->provider_error,
+                              "made to fail");
+        free(n);
+        count++;
+    }
+    return count;
+}
+
+static void take_off(struct held **list, const struct held *h)
+{
+    for (; *list != NULL; list = &(*list)->next)
+        if (*list == h) {
+            *list = h->next;
+            return;
+        }
+}
+
+static void done(void *arg, struct gi_net_request *req)
+{
+    struct fault_lane *l = arg;
+    struct held *h = (struct held *)req;
+    struct gi_net_request *told = h->io.req;
+    take_off(&l->flying, h);
+    free_held(l, h);
+    if (told != NULL)
+        l->handler.done(l->handler.arg, told);
+}
+
+static void failed(void *arg, struct gi_net_request *req, int peer, int status, int error,
+                   const char *text)
+{
+    struct fault_lane *l = arg;
+    struct held *h = (struct held *)req;
+    struct gi_net_request *told = NULL;
+    if (h != NULL) {
+        peer = h->io.peer;
+        told = h->io.req;
+        take_off(&l->flying, h);
+        free_held(l, h);
+    }
+    l->handler.failed(l->handler.arg, told, peer, status, error, text);
+}
+
+/* ---- order ---- */
+
+/* The record says that b, posted after a, stays behind it. */
+static bool stays_behind(const struct gi_net_caps *c, const struct held *a, const struct held *b)
+{
+    bool write = a->kind == K_WRITE || a->kind == K_AMO;
+    if (a->io.peer != b->io.peer)
+        return false;
+    switch (b->kind) {
+    case K_WRITE: return write ? c->waw_bytes >= b->io.len : a->kind == K_MSG && c->was;
+    case K_MSG: return write ? c->saw : a->kind == K_MSG && c->sas;
+    case K_READ: return write && c->raw;
+    default: return (b->io.flags & GI_NET_FENCE) != 0 || (write && c->amo_ordered);
+    }
+}
+
+static bool may_go(const struct fault_lane *l, const struct held *h)
+{
+    for (const struct held *a = l->held; a != h; a = a->next)
+        if (stays_behind(&l->d->caps, a, h))
+            return false;
+    return true;
+}
+
+/* Hand it to the network; it leaves the list of held ones. */
+static int let_go(struct fault_lane *l, struct held *h)
+{
+    struct gi_net_io io = h->io;
+    int st;
+    io.req = &h->inner;
+    if (h->copy != NULL)
+        io.local = h->copy;
+    io.flags &= ~(unsigned)(GI_NET_MORE | GI_NET_INLINE);
+    if (l->d->inner->ops->caps(l->d->inner)->dc == GI_NET_DC_NO)
+        io.flags &= ~(unsigned)GI_NET_DELIVERED;
+    switch (h->kind) {
+    case K_WRITE: st = l->ops->write(l->inner, &io); break;
+    case K_READ: st = l->ops->read(l->inner, &io); break;
+    case K_AMO: st = l->ops->amo_add(l->inner, &io); break;
+    default: st = l->ops->msg(l->inner, io.peer, h->bytes, h->len); break;
+    }
+    if (st != GIN_OK)
+        return st;
+    take_off(&l->held, h);
+    l->n_held--;
+    if (h->kind == K_MSG) {
+        free_held(l, h);
+    } else {
+        h->next = l->flying;
+        l->flying = h;
+    }
+    return GIN_OK;
+}
+
+/* ---- posts ---- */
+
+/* What the record forbids. */
+static const char *mistake(const struct gi_net_caps *c, const struct held *h)
+{
+    const struct gi_net_io *io = &h->io;
+    if (h->kind == K_MSG)
+        return h->len > c->msg_max ? "a message too long" : NULL;
+    if (h->kind == K_AMO)
+        return c->amo != GI_NET_AMO_NATIVE ? "an atomic, of which there are none"
+               : (io->flags & GI_NET_FENCE) != 0 && !c->amo_fence
+                   ? "a fence, of which there are none"
+                   : NULL;
+    if (io->len == 0 || io->len > c->max_msg)
+        return "a length out of bounds";
+    if ((io->flags & GI_NET_INLINE) != 0 && io->len > c->inject)
+        return "too much to be inline";
+    if ((io->flags & GI_NET_INLINE) == 0 && io->req == NULL)
+        return "no request";
+    if (c->mr_local && io->mr == NULL && (io->flags & GI_NET_INLINE) == 0)
+        return "memory that is not registered";
+    if ((io->flags & GI_NET_IMM) != 0 &&
+        (c->imm_bits == 0 || (c->imm_bits == 32 && io->imm >> 32 != 0)))
+        return "an immediate too wide";
+    if ((io->flags & GI_NET_DELIVERED) != 0 && c->dc == GI_NET_DC_NO)
+        return "word of delivery, of which there is none";
+    return NULL;
+}
+
+static int append(struct fault_lane *l, const struct held *what, const struct gi_fault_plan *plan)
+{
+    const struct gi_net_caps *c = &l->d->caps;
+    bool inline_ = what->kind == K_WRITE && (what->io.flags & GI_NET_INLINE) != 0;
+    bool early = plan->early && what->kind == K_WRITE && c->dc != GI_NET_DC_SAME &&
+                 (what->io.flags & GI_NET_DELIVERED) == 0;
+    struct held *h = malloc(sizeof(*h)), **at = &l->held;
+    if (h == NULL)
+        return GIN_EAGAIN;
+    *h = *what;
+    if (inline_ || early) {
+        h->copy = malloc(h->io.len);
+        if (h->copy == NULL) {
+            free(h);
+            return GIN_EAGAIN;
+        }
+        memcpy(h->copy, h->io.local, h->io.len);
+    }
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = h;
+    l->n_held++;
+    l->in_use++;
+    if (plan->hold == 0 && may_go(l, h) && let_go(l, h) != GIN_OK) {
+        take_off(&l->held, h);
+        l->n_held--;
+        free_held(l, h);
+        return GIN_EAGAIN;
+    }
+    if (early && h->io.req != NULL && tell_later(l, h->io.req, h->io.peer, GIN_OK, 0) == GIN_OK)
+        h->io.req = NULL;
+    return GIN_OK;
+}
+
+static int post(struct fault_lane *l, const struct held *what, enum gi_fault_call call)
+{
+    struct fault_domain *d = l->d;
+    struct gi_fault_plan plan;
+    const char *why = mistake(&d->caps, what);
+    uint8_t peer = __atomic_load_n(&d->peer[what->io.peer], __ATOMIC_RELAXED);
+    gi_fault_plan_now(d, &plan);
+    if (why != NULL)
+        return gi_fail(GIN_EINVAL, "the core posted %s", why);
+    if (peer == GI_FAULT_PEER_AGAIN)
+        return GIN_EAGAIN;
+    if (peer == GI_FAULT_PEER_SILENT)
+        return GIN_OK;
+    int st = gi_fault_call(d, call);
+    if (st == GIN_EAGAIN)
+        return st;
+    if (st != GIN_OK)
+        return tell_later(l, what->io.req, what->io.peer, st, plan.provider_error);
+    if (plan.again != 0 && gi_fault_below(d, 1000) < plan.again)
+        return GIN_EAGAIN;
+    if (what->kind == K_WRITE && plan.silent != 0 && gi_fault_below(d, 1000) < plan.silent)
+        return what->io.req != NULL ? tell_later(l, what->io.req, what->io.peer, GIN_OK, 0)
+                                    : GIN_OK;
+    if (l->n_held > plan.hold || l->in_use >= d->caps.depth + plan.hold)
+        return GIN_EAGAIN;
+    return append(l, what, &plan);
+}
+
+int gi_fault_write(struct gi_net_lane *lane, const struct gi_net_io *io)
+{
+    struct held h = {.kind = K_WRITE, .io = *io};
+    return post((struct fault_lane *)lane, &h, GI_FAULT_WRITE);
+}
+
+int gi_fault_read(struct gi_net_lane *lane, const struct gi_net_io *io)
+{
+    struct held h = {.kind = K_READ, .io = *io};
+    return post((struct fault_lane *)lane, &h, GI_FAULT_READ);
+}
+
+int gi_fault_amo_add(struct gi_net_lane *lane, const struct gi_net_io *io)
+{
+    struct held h = {.kind = K_AMO, .io = *io};
+    return post((struct fault_lane *)lane, &h, GI_FAULT_AMO);
+}
+
+int gi_fault_msg(struct gi_net_lane *lane, int peer, const void *bytes, uint32_t len)
+{
+    struct held h = {.kind = K_MSG, .io = {.peer = peer}, .len = len};
+    if (len <= sizeof(h.bytes))
+        memcpy(h.bytes, bytes, len);
+    return post((struct fault_lane *)lane, &h, GI_FAULT_MSG);
+}
+
+/* ---- progress ---- */
+
+static int let_some_go(struct fault_lane *l, const struct gi_fault_plan *plan)
+{
+    int gone = 0;
+    uint64_t tries = l->n_held != 0 ? gi_fault_below(l->d, 2 * (uint64_t)l->n_held) : 0;
+    if (plan->hold == 0)
+        tries = l->n_held;
+    while (tries-- != 0 && l->n_held != 0) {
+        uint64_t skip = plan->hold != 0 ? gi_fault_below(l->d, l->n_held) : 0;
+        struct held *h = l->held;
+        while (skip-- != 0)
+            h = h->next;
+        if (may_go(l, h))
+            gone += let_go(l, h) == GIN_OK;
+    }
+    return gone;
+}
+
+int gi_fault_progress(struct gi_net_lane *lane, unsigned budget)
+{
+    struct fault_lane *l = (struct fault_lane *)lane;
+    struct gi_fault_plan plan;
+    int st = gi_fault_call(l->d, GI_FAULT_PROGRESS);
+    if (st == GIN_EAGAIN)
+        return 0;
+    if (st != GIN_OK)
+        return gi_fail(st, "progress was made to fail");
+    gi_fault_plan_now(l->d, &plan);
+    int n = tell_news(l);
+    n += let_some_go(l, &plan);
+    int inner = l->ops->progress(l->inner, budget);
+    return inner < 0 ? inner : n + inner;
+}
+
+int gi_fault_progress_fd(struct gi_net_lane *lane, int *fd)
+{
+    struct fault_lane *l = (struct fault_lane *)lane;
+    if (l->held != NULL || l->news != NULL) {
+        *fd = -1;
+        return 0;
+    }
+    return l->ops->progress_fd(l->inner, fd);
+}
+
+void gi_fault_cancel_peer(struct gi_net_lane *lane, int peer)
+{
+    struct fault_lane *l = (struct fault_lane *)lane;
+    for (struct held **at = &l->held; *at != NULL;) {
+        struct held *h = *at;
+        if (h->io.peer != peer) {
+            at = &h->next;
+            continue;
+        }
+        *at = h->next;
+        l->n_held--;
+        if (h->io.req != NULL)
+            tell_later(l, h->io.req, peer, GIN_EPEER, 0);
+        free_held(l, h);
+    }
+    l->ops->cancel_peer(l->inner, peer);
+}
