@@ -198,8 +198,10 @@ static int await_welcome(const struct search *s, int fd, uint64_t deadline)
     struct gi_tcp_frame f;
     char text[GI_BOOT_WHY];
     uint64_t patience = deadline < GI_NEVER - GRACE_NS ? deadline + GRACE_NS : GI_NEVER;
-    int e = gi_tcp_recv_frame(fd, &f, text, patience);
+    int e;
 
+    while ((e = gi_tcp_recv_frame(fd, &f, text, patience)) == 0 && f.kind == GI_TCP_CALL)
+        gi_tcp_send_call(fd, GI_TCP_HERE, f.seq);
     if (e == -ETIMEDOUT)
         return gi_fail(GIN_ETIMEDOUT,
                        "rank %d has joined rank 0 at %s, but others had not in time; rank 0 says "

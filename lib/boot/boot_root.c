@@ -2,6 +2,11 @@
 /*
  * Rank 0's side of joining: one poll loop over the listening socket, the callers that have not yet
  * said who they are, and the ranks that have. Nobody is waited for in particular.
+ *
+ * A rank may die while others have yet to come, and be started again. Its end and the next caller
+ * reach us in any order, so no rank counts as alive because nothing was heard of its end: before
+ * the job is complete, and before a caller is refused since its number is taken, the ranks
+ * concerned are called and have to answer.
  */
 #include <errno.h>
 #include <poll.h>
@@ -13,14 +18,24 @@
 #include "base/os.h"
 #include "boot/boot_tcp.h"
 
-#define HELLO_NS    5000000000u /* for a caller to say who it is */
+#define HELLO_NS    5000000000u /* for a caller to say who it is, for its rival to answer */
 #define MAX_CALLERS 128         /* beyond the ranks' own; the eldest makes room */
 
 struct caller {
     int fd;
     size_t got;
     uint64_t until;
+    uint64_t call; /* of the rank whose number it claims; 0: of none yet */
     struct gi_tcp_hello hello;
+};
+
+/* A rank that has joined. */
+struct member {
+    uint64_t nonce;
+    uint64_t call; /* the last one, 0: never called */
+    bool here;     /* it has answered that */
+    size_t got;    /* of the answer */
+    struct gi_tcp_frame answer;
 };
 
 struct gathering {
@@ -28,7 +43,9 @@ struct gathering {
     const struct gi_tcp_job *job;
     int listener;
     int missing;
-    uint64_t *nonces; /* of the ranks that are there */
+    bool roll;      /* all are there and have been called */
+    uint64_t calls; /* made so far */
+    struct member *members;
     struct caller *callers;
     unsigned n_callers, max_callers;
     struct pollfd *polls;
@@ -85,11 +102,33 @@ static int accept_all(struct gathering *g)
     }
 }
 
-/* Whether a rank that was here is gone: it sends nothing before the welcome but its end. */
-static bool has_left(int fd)
+/* Take what a rank has sent, which can be answers and its end: false if it has left. */
+static bool hear_rank(struct gathering *g, int rank)
 {
-    char byte;
-    return gi_sock_recv(fd, &byte, 1) != -EAGAIN;
+    struct member *m = &g->members[rank];
+
+    for (;;) {
+        ssize_t n =
+            gi_sock_recv(g->t->fds[rank], (char *)&m->answer + m->got, sizeof(m->answer) - m->got);
+        if (n < 0)
+            return n == -EAGAIN;
+        m->got += (size_t)n;
+        if (m->got < sizeof(m->answer))
+            continue;
+        m->got = 0;
+        if (m->answer.magic != GI_TCP_MAGIC || m->answer.kind != GI_TCP_HERE)
+            return false;
+        m->here = m->answer.seq == m->call;
+    }
+}
+
+static void call_rank(struct gathering *g, int rank)
+{
+    struct member *m = &g->members[rank];
+
+    m->here = false;
+    m->call = ++g->calls;
+    gi_tcp_send_call(g->t->fds[rank], GI_TCP_CALL, m->call);
 }
 
 static void lose_rank(struct gathering *g, int rank)
@@ -98,6 +137,7 @@ static void lose_rank(struct gathering *g, int rank)
     gi_os_close(g->t->fds[rank]);
     g->t->fds[rank] = -1;
     g->missing++;
+    g->roll = false;
 }
 
 /* NULL if hello is a rank of this job that is wanted, else why not. */
@@ -132,48 +172,75 @@ static const char *objection(struct gathering *g, const struct gi_tcp_hello *h, 
     return NULL;
 }
 
-/* A caller has said who it is. Its descriptor becomes the rank's or is closed. */
-static void admit(struct gathering *g, unsigned i)
+static void refuse(struct gathering *g, unsigned i, int status, const char *why)
+{
+    note_stray(g, why);
+    gi_tcp_send_note(g->callers[i].fd, GI_TCP_REFUSE, status, why);
+    drop_caller(g, i);
+}
+
+/* The caller is the rank; its descriptor changes hands. */
+static void take_rank(struct gathering *g, unsigned i)
 {
     struct caller c = g->callers[i];
-    char text[GI_BOOT_WHY];
-    int status;
-    const char *why = objection(g, &c.hello, &status, text);
-    int *slot = why == NULL ? &g->t->fds[c.hello.rank] : NULL;
 
-    if (slot != NULL && *slot >= 0 && has_left(*slot))
-        lose_rank(g, (int)c.hello.rank);
-    if (slot != NULL && *slot >= 0) {
-        if (g->nonces[c.hello.rank] == c.hello.nonce) { /* it reached us by two addresses */
-            drop_caller(g, i);
-            return;
-        }
-        status = GIN_EINVAL;
-        snprintf(text, sizeof(text), "two processes say that they are rank %u", c.hello.rank);
-        why = text;
-    }
-    if (why != NULL) {
-        note_stray(g, why);
-        gi_tcp_send_note(c.fd, GI_TCP_REFUSE, status, why);
-        drop_caller(g, i);
-        return;
-    }
-    *slot = c.fd;
-    g->nonces[c.hello.rank] = c.hello.nonce;
+    g->t->fds[c.hello.rank] = c.fd;
+    g->members[c.hello.rank] = (struct member){.nonce = c.hello.nonce};
     g->missing--;
     g->callers[i] = g->callers[--g->n_callers];
     gi_tcp_send_note(c.fd, GI_TCP_ACK, GIN_OK, NULL);
+}
+
+/* Caller i claims a number that is taken. It waits until that rank has answered or left. */
+static void contend(struct gathering *g, unsigned i)
+{
+    struct caller *c = &g->callers[i];
+    const struct member *m = &g->members[c->hello.rank];
+    char text[GI_BOOT_WHY];
+
+    if (m->nonce == c->hello.nonce) { /* it reached us by two addresses */
+        drop_caller(g, i);
+    } else if (c->call == 0) {
+        call_rank(g, (int)c->hello.rank);
+        c->call = m->call;
+        c->until = gi_deadline_in(HELLO_NS);
+    } else if ((m->here && m->call >= c->call) || gi_now_ns() >= c->until) {
+        snprintf(text, sizeof(text), "two processes say that they are rank %u", c->hello.rank);
+        refuse(g, i, GIN_EINVAL, text);
+    }
+}
+
+/* A caller has said who it is. */
+static void admit(struct gathering *g, unsigned i)
+{
+    const struct gi_tcp_hello *h = &g->callers[i].hello;
+    char text[GI_BOOT_WHY];
+    int status;
+    const char *why = objection(g, h, &status, text);
+
+    if (why != NULL) {
+        refuse(g, i, status, why);
+        return;
+    }
+    if (g->t->fds[h->rank] >= 0 && !hear_rank(g, (int)h->rank))
+        lose_rank(g, (int)h->rank);
+    if (g->t->fds[h->rank] < 0)
+        take_rank(g, i);
+    else
+        contend(g, i);
 }
 
 /* Something came from caller i, or its time is over. */
 static void serve_caller(struct gathering *g, unsigned i)
 {
     struct caller *c = &g->callers[i];
-    char *into = (char *)&c->hello + c->got;
-    ssize_t n = gi_sock_recv(c->fd, into, sizeof(c->hello) - c->got);
+    char more, *into = c->call == 0 ? (char *)&c->hello + c->got : &more;
+    ssize_t n = gi_sock_recv(c->fd, into, c->call == 0 ? sizeof(c->hello) - c->got : 1);
 
-    if (n < 0 && n != -EAGAIN) {
-        note_stray(g, c->got == 0 ? "it left without a word" : "it left before it had said all");
+    if ((n < 0 && n != -EAGAIN) || (n > 0 && c->call != 0)) {
+        note_stray(g, c->call != 0  ? "it claimed the number of a rank that is there, and left"
+                      : c->got == 0 ? "it left without a word"
+                                    : "it left before it had said all");
         drop_caller(g, i);
         return;
     }
@@ -209,11 +276,11 @@ static int turn(struct gathering *g, uint64_t deadline)
     /* Ranks first, then callers from the last one on: dropping one moves the last into its place.
      */
     for (int r = 1; r < size; r++)
-        if (g->polls[1 + callers + (unsigned)r - 1].revents != 0 && g->t->fds[r] >= 0 &&
-            has_left(g->t->fds[r]))
+        if (g->polls[1 + callers + (unsigned)r - 1].revents != 0 && !hear_rank(g, r))
             lose_rank(g, r);
     for (unsigned i = callers; i-- > 0;)
-        if (g->polls[1 + i].revents != 0 || gi_now_ns() >= g->callers[i].until)
+        if (g->polls[1 + i].revents != 0 || g->callers[i].call != 0 ||
+            gi_now_ns() >= g->callers[i].until)
             serve_caller(g, i);
     return g->polls[0].revents != 0 ? accept_all(g) : GIN_OK;
 }
@@ -224,25 +291,41 @@ static int too_late(struct gathering *g)
     char strays[GI_BOOT_WHY + 48] = "";
 
     for (int r = 1; r < g->job->size; r++)
-        if (g->t->fds[r] < 0)
+        if (g->roll ? !g->members[r].here : g->t->fds[r] < 0)
             gi_rank_list_add(&list, r);
     if (g->strays > 0)
         snprintf(strays, sizeof(strays), "; %u callers turned away, the last: %s", g->strays,
                  g->last);
-    return gi_fail(GIN_ETIMEDOUT, "%d of %d ranks have not joined at %s in time: rank %s%s", list.n,
-                   g->job->size, g->job->where, gi_rank_list_text(&list), strays);
+    return gi_fail(GIN_ETIMEDOUT, "%d of %d ranks %s at %s in time: rank %s%s", list.n,
+                   g->job->size, g->roll ? "have joined, but do not answer" : "have not joined",
+                   g->job->where, gi_rank_list_text(&list), strays);
+}
+
+static bool all_here(const struct gathering *g)
+{
+    for (int r = 1; r < g->job->size; r++)
+        if (!g->members[r].here)
+            return false;
+    return true;
 }
 
 static int gather(struct gathering *g, uint64_t deadline)
 {
-    while (g->missing > 0) {
-        int st = turn(g, deadline);
+    for (;;) {
+        int st;
+        if (g->missing == 0 && !g->roll) {
+            for (int r = 1; r < g->job->size; r++)
+                call_rank(g, r);
+            g->roll = true;
+        }
+        if (g->roll && all_here(g))
+            return GIN_OK;
+        st = turn(g, deadline);
         if (st != GIN_OK)
             return st;
-        if (g->missing > 0 && gi_now_ns() >= deadline)
+        if (gi_now_ns() >= deadline && !(g->roll && all_here(g)))
             return too_late(g);
     }
-    return GIN_OK;
 }
 
 int gi_tcp_gather(struct gi_tcp_boot *t, const struct gi_tcp_job *job, int listener,
@@ -256,10 +339,10 @@ int gi_tcp_gather(struct gi_tcp_boot *t, const struct gi_tcp_job *job, int liste
                           .max_callers = max_callers};
     int st;
 
-    g.nonces = calloc(size, sizeof(*g.nonces));
+    g.members = calloc(size, sizeof(*g.members));
     g.callers = calloc(max_callers, sizeof(*g.callers));
     g.polls = calloc(1 + max_callers + size, sizeof(*g.polls));
-    st = g.nonces == NULL || g.callers == NULL || g.polls == NULL
+    st = g.members == NULL || g.callers == NULL || g.polls == NULL
              ? gi_fail(GIN_ENOMEM, "no memory to gather %d ranks", job->size)
              : gather(&g, deadline);
     while (g.n_callers > 0)
@@ -274,6 +357,6 @@ int gi_tcp_gather(struct gi_tcp_boot *t, const struct gi_tcp_job *job, int liste
     }
     free(g.polls);
     free(g.callers);
-    free(g.nonces);
+    free(g.members);
     return st;
 }

@@ -48,6 +48,13 @@ void gi_tcp_send_note(int fd, enum gi_tcp_kind kind, int status, const char *tex
     (void)gi_sock_send(fd, &f, sizeof(f), text, f.bytes);
 }
 
+void gi_tcp_send_call(int fd, enum gi_tcp_kind kind, uint64_t seq)
+{
+    struct gi_tcp_frame f = {.magic = GI_TCP_MAGIC, .kind = kind, .seq = seq};
+
+    (void)gi_sock_send(fd, &f, sizeof(f), NULL, 0);
+}
+
 int gi_tcp_recv_frame(int fd, struct gi_tcp_frame *f, char *text, uint64_t deadline)
 {
     int e = gi_os_read_full(fd, f, sizeof(*f), deadline);
@@ -55,7 +62,7 @@ int gi_tcp_recv_frame(int fd, struct gi_tcp_frame *f, char *text, uint64_t deadl
     text[0] = '\0';
     if (e != 0)
         return e;
-    if (f->magic != GI_TCP_MAGIC || f->kind < GI_TCP_ACK || f->kind > GI_TCP_BYE)
+    if (f->magic != GI_TCP_MAGIC || f->kind < GI_TCP_ACK || f->kind > GI_TCP_HERE)
         return -EPROTO;
     if (f->kind == GI_TCP_DATA)
         return 0;
@@ -267,6 +274,7 @@ static int root_lost(int e)
     return gi_fail(GIN_EPEER, "rank 0 is lost: %s", gi_os_strerror(e));
 }
 
+/* Rank 0 has nothing to say before it has all of this, unless that it failed or left: -EPIPE. */
 static int send_mine(struct gi_tcp_boot *t, const void *in, size_t bytes, uint64_t deadline)
 {
     struct gi_tcp_frame f = {
@@ -275,10 +283,12 @@ static int send_mine(struct gi_tcp_boot *t, const void *in, size_t bytes, uint64
     int e;
 
     while ((e = push(t->fd, &f, in, &sent)) == -EAGAIN) {
-        struct pollfd p = {.fd = t->fd, .events = POLLOUT};
+        struct pollfd p = {.fd = t->fd, .events = POLLOUT | POLLIN};
         e = gi_os_poll(&p, 1, deadline);
         if (e == 0)
             return -ETIMEDOUT;
+        if (e > 0 && (p.revents & POLLIN) != 0)
+            return -EPIPE;
     }
     return e;
 }

@@ -3,9 +3,11 @@
  * The bootstrap over TCP: every rank keeps one connection to rank 0, the root. What goes over it:
  *
  *   rank -> root  hello: magic, version, rank, size, job, nonce, secret
- *   root -> rank  ACK at once, or REFUSE with the reason; WELCOME when all are there
- *   collective    DATA of each rank -> root; DATA of all -> each rank, or ERROR with the reason
- *   end           BYE, either way
+ *   root -> rank  ACK at once, or REFUSE with the reason
+ *   root -> rank  CALL, to which the rank answers HERE: all are called when the last has joined,
+ * and a rank whose number another process claims. What has died while joining does not answer, and
+ * its number is free again root -> rank  WELCOME when all have answered collective    DATA of each
+ * rank -> root; DATA of all -> each rank, or ERROR with the reason end           BYE, either way
  *
  * The magic is the first eight bytes of all; a connection that shows another one, or nothing for a
  * while, belongs to a stranger and is closed without disturbing anything. Ranks of one job run on
@@ -18,7 +20,7 @@
 #include "boot/boot_sock.h"
 
 #define GI_TCP_MAGIC   0x474e49424f4f5431u
-#define GI_TCP_VERSION 1u
+#define GI_TCP_VERSION 2u
 #define GI_TCP_SECRET  64
 /* Addresses and ports at which a root may be found. */
 #define GI_TCP_PLACES 16
@@ -37,14 +39,16 @@ enum gi_tcp_kind {
     GI_TCP_WELCOME,
     GI_TCP_DATA,
     GI_TCP_ERROR,
-    GI_TCP_BYE
+    GI_TCP_BYE,
+    GI_TCP_CALL,
+    GI_TCP_HERE
 };
 
 struct gi_tcp_frame {
     uint64_t magic;
     uint32_t kind;
     int32_t status;
-    uint64_t seq;
+    uint64_t seq;   /* of a collective; of a call and its answer */
     uint64_t bytes; /* behind the frame; a text in REFUSE and ERROR */
 };
 
@@ -78,6 +82,8 @@ int gi_tcp_join(struct gi_tcp_boot *t, const struct gi_tcp_job *job, uint64_t de
 
 /* Send a frame of no or a short body, never waiting; failures show at the next use. */
 void gi_tcp_send_note(int fd, enum gi_tcp_kind kind, int status, const char *text);
+/* Send a CALL or HERE in the same way. */
+void gi_tcp_send_call(int fd, enum gi_tcp_kind kind, uint64_t seq);
 /*
  * Receive a frame. The body of a REFUSE or ERROR goes to text, which holds GI_BOOT_WHY. 0,
  * -ETIMEDOUT, -ECONNRESET, another -errno; -EPROTO when it is no frame.

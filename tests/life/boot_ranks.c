@@ -4,22 +4,33 @@
 #include <dirent.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "tests/life/boot_ranks.h"
 
-#define MOST 64
+#define MOST     64
+#define AFTER_NS SECONDS(5) /* for the others to end after one has failed */
+
+/* Children that were started and are not known to have ended. */
+static struct child {
+    int pid; /* 0: a free place */
+    bool ended;
+    int status;
+} children[4 * MOST];
+static uint64_t no_longer; /* than this do they live after one has failed; 0: none has */
 
 static void set_environment(const struct ranks *how, int rank)
 {
     char text[16];
 
     if (how->timeout != NULL)
-        setenv("GINSHMEM_INIT_TIMEOUT", how->timeout, 1);
+        setenv("GINSHMEM_INIT_TIMEOUT", how->hasty_root && rank != 0 ? "50s" : how->timeout, 1);
     if (how->root == NULL)
         return;
     snprintf(text, sizeof(text), "%d", rank);
@@ -34,14 +45,30 @@ static int last_of(const struct ranks *how)
     return how->last > 0 ? how->last : how->last < 0 ? 0 : how->size - 1;
 }
 
+static struct child *child_of(int pid)
+{
+    for (size_t i = 0; i < sizeof(children) / sizeof(children[0]); i++)
+        if (children[i].pid == pid)
+            return &children[i];
+    FAIL("no room for, or no child %d", pid);
+    exit(1);
+}
+
 void start_ranks(const struct ranks *how, rank_fn fn, int *pids)
 {
+    bool others = false;
+
+    for (size_t i = 0; i < sizeof(children) / sizeof(children[0]); i++)
+        others |= children[i].pid != 0;
+    no_longer = others ? no_longer : 0;
     memset(pids, 0, (size_t)how->size * sizeof(*pids));
     fflush(NULL);
     for (int r = how->first; r <= last_of(how); r++) {
         pids[r] = fork();
-        if (pids[r] != 0)
+        if (pids[r] != 0) {
+            *child_of(0) = (struct child){.pid = pids[r]};
             continue;
+        }
         unsigned before = pt_failures();
         pt_deadline(60);
         set_environment(how, r);
@@ -51,13 +78,61 @@ void start_ranks(const struct ranks *how, rank_fn fn, int *pids)
     }
 }
 
+/* Look who has ended; end those that have waited long enough for one that failed. */
+static void look(void)
+{
+    for (size_t i = 0; i < sizeof(children) / sizeof(children[0]); i++) {
+        struct child *c = &children[i];
+        if (c->pid == 0 || c->ended)
+            continue;
+        c->ended = waitpid(c->pid, &c->status, WNOHANG) == c->pid;
+        if (c->ended && c->status != 0 && no_longer == 0)
+            no_longer = gi_deadline_in(AFTER_NS);
+        if (!c->ended && no_longer != 0 && gi_now_ns() >= no_longer)
+            kill(c->pid, SIGKILL);
+    }
+}
+
 void await_ranks(const struct ranks *how, const int *pids)
 {
     for (int r = how->first; r <= last_of(how); r++) {
-        int status = -1;
-        if (!EXPECT_EQ_INT(waitpid(pids[r], &status, 0), pids[r]) || !EXPECT_EQ_INT(status, 0))
+        if (pids[r] == 0)
+            continue;
+        struct child *c = child_of(pids[r]);
+        for (look(); !c->ended; look())
+            usleep(1000);
+        if (!EXPECT_EQ_INT(c->status, 0))
             FAIL("rank %d of %d failed", r, how->size);
+        *c = (struct child){.pid = 0};
     }
+}
+
+void kill_rank(int *pids, int rank)
+{
+    struct child *c = child_of(pids[rank]);
+
+    EXPECT(!c->ended);
+    kill(c->pid, SIGKILL);
+    EXPECT_EQ_INT(waitpid(c->pid, NULL, 0), c->pid);
+    *c = (struct child){.pid = 0};
+    pids[rank] = 0;
+}
+
+_Atomic int *shared_counter(void)
+{
+    static _Atomic int *counter;
+
+    if (counter == NULL)
+        counter =
+            mmap(NULL, sizeof(*counter), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    *counter = 0;
+    return counter;
+}
+
+void await_count(_Atomic int *counter, int least)
+{
+    while (*counter < least)
+        usleep(1000);
 }
 
 struct thread_rank {
@@ -133,9 +208,22 @@ bool exchange(struct gi_boot *b, size_t bytes, unsigned salt)
     return ok;
 }
 
-void plain_life(const struct ranks *how, int rank)
+void meet(const struct ranks *how, struct gi_boot *b)
 {
     static const size_t sizes[] = {1, 8, 256, 4097, 300000};
+
+    EXPECT_EQ_INT(b->size, how->size);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        pt_step("rank %d exchanges %zu bytes", b->rank, sizes[i]);
+        if (!exchange(b, sizes[i], (unsigned)i))
+            break;
+    }
+    EXPECT_EQ_INT(gi_boot_barrier(b, gi_deadline_in(SECONDS(30))), GIN_OK);
+    gi_boot_close(b);
+}
+
+void plain_life(const struct ranks *how, int rank)
+{
     struct gi_boot *b = NULL;
 
     pt_step("rank %d opens", rank);
@@ -144,14 +232,7 @@ void plain_life(const struct ranks *how, int rank)
         return;
     }
     EXPECT_EQ_INT(b->rank, rank);
-    EXPECT_EQ_INT(b->size, how->size);
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        pt_step("rank %d exchanges %zu bytes", rank, sizes[i]);
-        if (!exchange(b, sizes[i], (unsigned)i))
-            break;
-    }
-    EXPECT_EQ_INT(gi_boot_barrier(b, gi_deadline_in(SECONDS(30))), GIN_OK);
-    gi_boot_close(b);
+    meet(how, b);
 }
 
 int free_port(bool v6)
