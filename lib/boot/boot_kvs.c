@@ -163,6 +163,16 @@ free_work:
     return st;
 }
 
+/* Every rank puts its record before the fence, so this one did not come to it. */
+int gi_kvs_no_record(int rank, const char *call, const char *said, int number)
+{
+    return gi_fail(
+        GIN_EPEER,
+        "rank %d has ended, or calls collective functions in another order: the launcher "
+        "has no record of it (%s: %s%s%d)",
+        rank, call, said != NULL ? said : "", said != NULL ? ", " : "", number);
+}
+
 static int kvs_allgather(struct gi_boot *b, const void *in, void *out, size_t bytes,
                          uint64_t deadline)
 {

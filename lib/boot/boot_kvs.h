@@ -52,6 +52,12 @@ struct gi_kvs {
 };
 
 /*
+ * GIN_EPEER for a store that has nothing of rank after a fence that ended: what the launcher's call
+ * said, as a text or NULL, and a number.
+ */
+int gi_kvs_no_record(int rank, const char *call, const char *said, int number);
+
+/*
  * Join through a store: connect() fills in k where this process has none yet. A child of fork()
  * is refused, since the connection is its parent's.
  */

@@ -12,6 +12,7 @@ struct gi_latch {
     int owners;
     bool delivered;
     int result;
+    void *thing;
 };
 
 struct gi_latch *gi_latch_new(void)
@@ -40,19 +41,21 @@ static void leave(struct gi_latch *l, int owners)
         return;
     pthread_cond_destroy(&l->cond);
     pthread_mutex_destroy(&l->lock);
+    free(l->thing);
     free(l);
 }
 
-void gi_latch_deliver(struct gi_latch *l, int result)
+void gi_latch_deliver(struct gi_latch *l, int result, void *thing)
 {
     pthread_mutex_lock(&l->lock);
+    l->thing = thing;
     l->result = result;
     l->delivered = true;
     pthread_cond_signal(&l->cond);
     leave(l, 1);
 }
 
-bool gi_latch_await(struct gi_latch *l, uint64_t deadline, int *result)
+bool gi_latch_await(struct gi_latch *l, uint64_t deadline, int *result, void **thing)
 {
     struct timespec t = {.tv_sec = (time_t)(deadline / 1000000000u),
                          .tv_nsec = (long)(deadline % 1000000000u)};
@@ -66,6 +69,10 @@ bool gi_latch_await(struct gi_latch *l, uint64_t deadline, int *result)
     ok = l->delivered;
     if (ok)
         *result = l->result;
+    if (ok && thing != NULL) {
+        *thing = l->thing;
+        l->thing = NULL;
+    }
     leave(l, 1);
     return ok;
 }

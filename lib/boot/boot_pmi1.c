@@ -234,10 +234,11 @@ static int take_value(struct pmi1 *p, struct gi_kvs_item *item, uint64_t deadlin
     if (st != GIN_OK)
         return st;
     w = gi_pmi_find(&msg, "value");
-    if (!gi_pmi_is(&msg, "get_result") ||
-        (gi_pmi_int(&msg, "rc", INT_MIN, INT_MAX, &rc) && rc != 0) || w == NULL)
-        return gi_fail(GIN_ESYS, "the launcher has no record of rank %d (key %s, rc=%d)",
-                       item->rank, item->key, rc);
+    if (!gi_pmi_is(&msg, "get_result"))
+        return gi_fail(GIN_ESYS, "the launcher answered cmd=%.*s to a get",
+                       (int)msg.word[0].value_len, msg.word[0].value);
+    if ((gi_pmi_int(&msg, "rc", INT_MIN, INT_MAX, &rc) && rc != 0) || w == NULL)
+        return gi_kvs_no_record(item->rank, "get", NULL, rc);
     if (w->value_len > item->cap)
         return gi_fail(GIN_EMISMATCH, "rank %d gave more bytes than rank %d", item->rank,
                        p->k.rank);

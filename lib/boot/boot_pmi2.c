@@ -70,8 +70,7 @@ static int pmi2_get(struct gi_kvs *k, struct gi_kvs_item *items, unsigned n, uin
         int len = 0;
         int rc = p->KVS_Get(p->job, ANY_SOURCE, items[i].key, text, VALUE_MAX, &len);
         if (rc != PMI2_OK)
-            return gi_fail(GIN_ESYS, "the launcher has no record of rank %d (PMI2_KVS_Get: %d)",
-                           items[i].rank, rc);
+            return gi_kvs_no_record(items[i].rank, "PMI2_KVS_Get", NULL, rc);
         text[VALUE_MAX] = '\0';
         items[i].len = strlen(text);
         if (items[i].len > items[i].cap)
@@ -84,7 +83,7 @@ static int pmi2_get(struct gi_kvs *k, struct gi_kvs_item *items, unsigned n, uin
 
 static void *fence_thread(void *latch)
 {
-    gi_latch_deliver(latch, pmi2.KVS_Fence());
+    gi_latch_deliver(latch, pmi2.KVS_Fence(), NULL);
     return NULL;
 }
 
@@ -103,7 +102,7 @@ static int pmi2_fence(struct gi_kvs *k, bool data, uint64_t deadline)
         return gi_fail(GIN_ESYS, "no thread for the fence of PMI-2: %s", gi_os_strerror(e));
     }
     pthread_detach(thread);
-    if (!gi_latch_await(latch, deadline, &rc))
+    if (!gi_latch_await(latch, deadline, &rc, NULL))
         return gi_fail(GIN_ETIMEDOUT,
                        "the fence of %d ranks did not end; PMI-2 cannot say who is missing",
                        k->size);

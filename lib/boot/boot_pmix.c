@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * PMIx: the launcher's own libpmix.so.2, opened at run time, so that a library built with its
- * header runs where it is absent. Fences are the non-blocking kind, since the blocking one has no
- * deadline that every server keeps.
+ * header runs where it is absent. Fences and gets are the non-blocking kind, since the blocking
+ * ones have no deadline that every server keeps.
+ *
+ * Servers differ in what a rank's death does to a fence: it fails, or does not end, or succeeds
+ * without the dead. Then a get that waits for the rank's record waits for ever (Open MPI 4.1); so
+ * gets do not wait, since a fence leaves behind all records there will be.
  */
 #include <stdio.h>
 #include "base/log.h"
@@ -34,6 +38,7 @@ bool gi_boot_pmix_offered(const char **why)
 #include "boot/boot_latch.h"
 
 #define VALUE_MAX (1u << 20)
+#define LAZY_NS   1000000000u /* for a server that fetches a record only when asked */
 
 static struct pmix {
     struct gi_kvs k;
@@ -46,6 +51,8 @@ static struct pmix {
                               pmix_op_cbfunc_t, void *);
     pmix_status_t (*Get)(const pmix_proc_t *, const char[], const pmix_info_t[], size_t,
                          pmix_value_t **);
+    pmix_status_t (*Get_nb)(const pmix_proc_t *, const char[], const pmix_info_t[], size_t,
+                            pmix_value_cbfunc_t, void *);
     const char *(*Error_string)(pmix_status_t);
     pmix_proc_t me;
 } pmix = {.k = {.lock = PTHREAD_MUTEX_INITIALIZER}};
@@ -71,35 +78,86 @@ static int pmix_put(struct gi_kvs *k, const char *key, const char *value, size_t
     return rc == PMIX_SUCCESS ? GIN_OK : failed("PMIx_Put", rc);
 }
 
-/* The value is the caller's: its bytes and itself come from malloc(). */
-static void release(pmix_value_t *v)
+/* A value, ours. */
+struct copy {
+    size_t n;
+    pmix_data_type_t type;
+    char bytes[];
+};
+
+static void got(pmix_status_t rc, pmix_value_t *v, void *latch)
 {
-    if (v->type == PMIX_BYTE_OBJECT)
-        free(v->data.bo.bytes);
-    free(v);
+    size_t n = v != NULL && v->type == PMIX_BYTE_OBJECT ? v->data.bo.size : 0;
+    struct copy *copy = rc == PMIX_SUCCESS && v != NULL ? malloc(sizeof(*copy) + n) : NULL;
+
+    if (copy != NULL) {
+        copy->n = n;
+        copy->type = v->type;
+        if (n > 0)
+            memcpy(copy->bytes, v->data.bo.bytes, n);
+    }
+    gi_latch_deliver(latch, rc, copy);
 }
 
-static int get_one(struct gi_kvs *k, struct gi_kvs_item *item)
+static void flag(pmix_info_t *info, const char *key, bool value)
 {
+    memset(info, 0, sizeof(*info));
+    snprintf(info->key, sizeof(info->key), "%s", key);
+    info->value.type = PMIX_BOOL;
+    info->value.data.flag = value;
+}
+
+/* A value, to be freed, or a status of PMIx; PMIX_ERR_WOULD_BLOCK at the deadline. */
+static pmix_status_t look_up(const struct gi_kvs_item *item, bool wait, uint64_t deadline,
+                             struct copy **copy)
+{
+    struct gi_latch *latch = gi_latch_new();
     pmix_proc_t who = pmix.me;
-    pmix_value_t *v = NULL;
+    pmix_info_t immediate;
+    void *thing = NULL;
     pmix_status_t rc;
+    int result = PMIX_ERR_WOULD_BLOCK;
+
+    if (latch == NULL)
+        return PMIX_ERR_NOMEM;
+    flag(&immediate, PMIX_IMMEDIATE, true);
+    who.rank = (pmix_rank_t)item->rank;
+    rc = pmix.Get_nb(&who, item->key, &immediate, wait ? 0 : 1, got, latch);
+    if (rc != PMIX_SUCCESS) {
+        gi_latch_cancel(latch);
+        return rc;
+    }
+    (void)gi_latch_await(latch, deadline, &result, &thing);
+    *copy = thing;
+    return result == PMIX_SUCCESS && thing == NULL ? PMIX_ERR_NOMEM : result;
+}
+
+static int get_one(struct gi_kvs *k, struct gi_kvs_item *item, uint64_t deadline)
+{
+    uint64_t lazy = gi_deadline_in(LAZY_NS);
+    struct copy *copy = NULL;
+    pmix_status_t rc = look_up(item, false, deadline, &copy);
     int st = GIN_OK;
 
-    who.rank = (pmix_rank_t)item->rank;
-    rc = pmix.Get(&who, item->key, NULL, 0, &v);
-    if (rc != PMIX_SUCCESS || v == NULL)
-        return gi_fail(GIN_ESYS, "the launcher has no record of rank %d: %s (%d)", item->rank,
-                       pmix.Error_string(rc), rc);
-    if (v->type != PMIX_BYTE_OBJECT)
-        st = gi_fail(GIN_ESYS, "the record of rank %d has type %u", item->rank, v->type);
-    else if (v->data.bo.size > item->cap)
+    if (rc != PMIX_SUCCESS && rc != PMIX_ERR_NOMEM && rc != PMIX_ERR_WOULD_BLOCK) {
+        pmix_status_t second = look_up(item, true, lazy < deadline ? lazy : deadline, &copy);
+        rc = second == PMIX_ERR_WOULD_BLOCK ? rc : second;
+    }
+    if (rc == PMIX_ERR_NOMEM)
+        return gi_fail(GIN_ENOMEM, "no memory for the record of rank %d", item->rank);
+    if (rc == PMIX_ERR_WOULD_BLOCK)
+        return gi_fail(GIN_ETIMEDOUT, "the launcher does not answer what rank %d gave", item->rank);
+    if (rc != PMIX_SUCCESS)
+        return gi_kvs_no_record(item->rank, "PMIx_Get", pmix.Error_string(rc), rc);
+    if (copy->type != PMIX_BYTE_OBJECT)
+        st = gi_fail(GIN_ESYS, "the record of rank %d has type %u", item->rank, copy->type);
+    else if (copy->n > item->cap)
         st = gi_fail(GIN_EMISMATCH, "rank %d gave more bytes than rank %d", item->rank, k->rank);
     if (st == GIN_OK) {
-        memcpy(item->value, v->data.bo.bytes, v->data.bo.size);
-        item->len = v->data.bo.size;
+        memcpy(item->value, copy->bytes, copy->n);
+        item->len = copy->n;
     }
-    release(v);
+    free(copy);
     return st;
 }
 
@@ -107,9 +165,8 @@ static int pmix_get(struct gi_kvs *k, struct gi_kvs_item *items, unsigned n, uin
 {
     int st = GIN_OK;
 
-    (void)deadline;
     for (unsigned i = 0; i < n && st == GIN_OK; i++)
-        st = get_one(k, &items[i]);
+        st = get_one(k, &items[i], deadline);
     return st;
 }
 
@@ -122,7 +179,7 @@ static bool tells_of_death(int result)
 
 static void fence_done(pmix_status_t rc, void *latch)
 {
-    gi_latch_deliver(latch, rc);
+    gi_latch_deliver(latch, rc, NULL);
 }
 
 static int pmix_fence(struct gi_kvs *k, bool data, uint64_t deadline)
@@ -140,10 +197,7 @@ static int pmix_fence(struct gi_kvs *k, bool data, uint64_t deadline)
         return failed("PMIx_Commit", rc);
     }
     all.rank = PMIX_RANK_WILDCARD;
-    memset(&collect, 0, sizeof(collect));
-    snprintf(collect.key, sizeof(collect.key), "%s", PMIX_COLLECT_DATA);
-    collect.value.type = PMIX_BOOL;
-    collect.value.data.flag = data;
+    flag(&collect, PMIX_COLLECT_DATA, data);
     rc = pmix.Fence_nb(&all, 1, &collect, 1, fence_done, latch);
     if (rc == PMIX_OPERATION_SUCCEEDED) {
         gi_latch_cancel(latch);
@@ -153,7 +207,7 @@ static int pmix_fence(struct gi_kvs *k, bool data, uint64_t deadline)
         gi_latch_cancel(latch);
         return failed("PMIx_Fence_nb", rc);
     }
-    if (!gi_latch_await(latch, deadline, &result))
+    if (!gi_latch_await(latch, deadline, &result, NULL))
         return gi_fail(GIN_ETIMEDOUT,
                        "the fence of %d ranks did not end; PMIx cannot say who is missing",
                        k->size);
@@ -189,13 +243,10 @@ static int load(struct pmix *p)
         const char *name;
         void **slot;
     } calls[] = {
-        {"PMIx_Init", (void **)&p->Init},
-        {"PMIx_Finalize", (void **)&p->Finalize},
-        {"PMIx_Put", (void **)&p->Put},
-        {"PMIx_Commit", (void **)&p->Commit},
-        {"PMIx_Fence_nb", (void **)&p->Fence_nb},
-        {"PMIx_Get", (void **)&p->Get},
-        {"PMIx_Error_string", (void **)&p->Error_string},
+        {"PMIx_Init", (void **)&p->Init},         {"PMIx_Finalize", (void **)&p->Finalize},
+        {"PMIx_Put", (void **)&p->Put},           {"PMIx_Commit", (void **)&p->Commit},
+        {"PMIx_Fence_nb", (void **)&p->Fence_nb}, {"PMIx_Get", (void **)&p->Get},
+        {"PMIx_Get_nb", (void **)&p->Get_nb},     {"PMIx_Error_string", (void **)&p->Error_string},
     };
 
     /* Global: its plugins look for its symbols. */
@@ -209,6 +260,14 @@ static int load(struct pmix *p)
             return gi_fail(GIN_ESYS, "libpmix.so.2 has no %s", calls[i].name);
     }
     return GIN_OK;
+}
+
+/* The value is the caller's: its bytes and itself come from malloc(). */
+static void release(pmix_value_t *v)
+{
+    if (v->type == PMIX_BYTE_OBJECT)
+        free(v->data.bo.bytes);
+    free(v);
 }
 
 /* A number that the launcher knows of rank; false if it does not. */

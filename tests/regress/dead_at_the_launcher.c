@@ -2,6 +2,7 @@
 /*
  * Rank 1 dies while the others meet through the launcher alone. What they are told goes into a file
  * each in the folder given, since a launcher may end them before they end by themselves.
+ * With "late" they meet when the launcher is likely to have seen the death.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -23,7 +24,7 @@ int main(int argc, char **argv)
 {
     gin_comm_t *comm;
     signal(SIGTERM, SIG_IGN);
-    if (argc < 2 || gin_init(NULL, &comm) != GIN_OK) {
+    if (argc < 3 || gin_init(NULL, &comm) != GIN_OK) {
         fprintf(stderr, "gin_init: %s\n", gin_last_error());
         return 1;
     }
@@ -31,6 +32,9 @@ int main(int argc, char **argv)
     for (int i = 0; i < 1000 && st == GIN_OK; i++) {
         if (i == 3 && rank == 1)
             raise(SIGKILL);
+        if (i == 3 && strcmp(argv[2], "late") ==
+                          0) /* the launcher is likely to have seen it before they meet */
+            usleep(300000);
         st = gin_comm_allgather(comm, &rank, out, sizeof(rank));
     }
     return report(argv[1], rank, st);

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A rank's death, as the others hear of it from each launcher: GIN_EPEER, in time. Launchers may end
-# them before they hear it, ginrun does not.
+# A rank's death, as the others hear of it from each launcher: GIN_EPEER, in time. It is told apart
+# from what they do next: they meet at once, or after the launcher has seen the death. Launchers may
+# end the others before they hear of it; ginrun -k and mpirun --enable-recovery do not.
 set -u
 dir=$(mktemp -d "${TMPDIR:-/tmp}/dead.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
@@ -10,10 +11,16 @@ bad=0
 
 # run NAME WANTED COMMAND...: at least WANTED survivors of two report, all with GIN_EPEER
 run() {
-    local name=$1 wanted=$2 n
-    shift 2
+    try "$1" "$2" at-once "${@:3}"
+    try "$1" "$2" late "${@:3}"
+}
+
+try() {
+    local name=$1-$3 wanted=$2 when=$3 n
+    shift 3
     mkdir "$dir/$name"
-    GINSHMEM_COLL_TIMEOUT=30s timeout 60 "$@" "$program" "$dir/$name" >"$dir/out" 2>&1 </dev/null
+    GINSHMEM_COLL_TIMEOUT=30s timeout 60 "$@" "$program" "$dir/$name" "$when" \
+        >"$dir/out" 2>&1 </dev/null
     if [ $? = 124 ]; then
         echo "$name: hangs"
         bad=1
@@ -33,6 +40,7 @@ if command -v mpirun.openmpi >/dev/null; then
     root=()
     if [ "$(id -u)" = 0 ]; then root=(--allow-run-as-root); fi
     run openmpi 0 mpirun.openmpi "${root[@]}" --oversubscribe -np 3
+    run openmpi-recovery 2 mpirun.openmpi "${root[@]}" --enable-recovery --oversubscribe -np 3
 fi
 if command -v mpiexec.hydra >/dev/null; then
     run hydra 0 mpiexec.hydra -n 3
