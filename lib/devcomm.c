@@ -10,6 +10,7 @@
 #include "barrier.h"
 #include "devcomm_cuda.h"
 #include "engine.h"
+#include "multimem.h"
 #include "retired.h"
 
 #define MAX_CONTEXTS 1024u
@@ -72,6 +73,8 @@ static int check_numbers(const gin_devcomm_reqs_t *r)
         return too_many("device", r->device, 0, GIN_DEVICE_CUDA);
     if (r->backend > GIN_BACKEND_GDA)
         return too_many("backend", r->backend, 0, GIN_BACKEND_GDA);
+    if (r->multimem > GIN_MULTIMEM_WISHED)
+        return too_many("multimem", r->multimem, 0, GIN_MULTIMEM_WISHED);
     return GIN_OK;
 }
 
@@ -84,10 +87,9 @@ static int check_features(const gin_devcomm_reqs_t *r)
                        "for it to serve in this version; use AUTO or DIRECT");
     if (r->backend == GIN_BACKEND_GDA)
         return gi_fail(GIN_ENOTSUP, "gin_devcomm_create: backend GDA is not built; use AUTO");
-    if (r->multimem)
-        return gi_fail(GIN_ENOTSUP, "gin_devcomm_create: multimem: %s",
-                       r->device == GIN_DEVICE_CUDA ? "multicast is not built"
-                                                    : "host memory has no multicast addresses");
+    if (r->multimem == GIN_MULTIMEM_NEEDED && r->device == GIN_DEVICE_HOST)
+        return gi_fail(GIN_ENOTSUP,
+                       "gin_devcomm_create: multimem: host memory has no multicast addresses");
     if (r->paths != 0 && (r->paths & GIN_PATH_LSA) == 0)
         return gi_fail(GIN_ENOTSUP,
                        "gin_devcomm_create: paths 0x%x leave out load/store access, and this "
@@ -121,7 +123,8 @@ static const char *const number_names[] = {"contexts",        "signals",      "c
                                            "world_barriers",  "lsa_barriers", "rail_barriers",
                                            "hybrid_barriers", "teams",        "team barriers",
                                            "scratch",         "connection",   "paths",
-                                           "strong",          "va",           "bytes of barriers"};
+                                           "strong",          "va",           "bytes of barriers",
+                                           "multimem"};
 #define NUMBERS (sizeof(number_names) / sizeof(number_names[0]))
 
 struct ballot {
@@ -134,11 +137,11 @@ static void ballot_fill(struct ballot *b, const gin_devcomm_reqs_t *r, uint64_t 
     uint64_t counts = 0;
     for (uint32_t i = 0; i < r->n_team_barriers; i++)
         counts = counts * 31 + r->team_barriers[i].count;
-    const uint64_t n[NUMBERS] = {r->contexts,        r->signals,         r->counters,
-                                 r->world_barriers,  r->lsa_barriers,    r->rail_barriers,
-                                 r->hybrid_barriers, r->n_team_barriers, counts,
-                                 r->scratch,         r->connection,      r->paths,
-                                 r->strong != 0,     r->va != 0,         barrier_bytes};
+    const uint64_t n[NUMBERS] = {
+        r->contexts,     r->signals,       r->counters,        r->world_barriers,
+        r->lsa_barriers, r->rail_barriers, r->hybrid_barriers, r->n_team_barriers,
+        counts,          r->scratch,       r->connection,      r->paths,
+        r->strong != 0,  r->va != 0,       barrier_bytes,      r->multimem};
     memcpy(b->number, n, sizeof(n));
     b->device = r->device;
     b->engine = r->device == GIN_DEVICE_CUDA && r->backend != GIN_BACKEND_DIRECT;
@@ -221,6 +224,7 @@ static int private_up(struct gi_devcomm *d)
 static void private_down(struct gi_devcomm *d)
 {
     gi_devcomm_cuda_close(d);
+    gi_multimem_close(d);
     gi_barriers_close(d->barriers);
     gi_retired_give(d->dc, d->dc_bytes);
     free(d->counters);
@@ -360,6 +364,11 @@ static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *de
     st = blocks_take(d);
     if (st != GIN_OK) {
         gi_fail_context("gin_devcomm_create");
+        goto free_d;
+    }
+    st = gi_multimem_open(d);
+    if (st != GIN_OK) {
+        blocks_give(d);
         goto free_d;
     }
     d->barriers_off = d->off + cells_bytes(&r);

@@ -34,6 +34,7 @@ struct gi_devcomm {
     uint64_t cuda_barriers, cuda_scratch; /* offsets in it */
     uint64_t host_reach;                  /* bytes of host slots that my kernels reach */
     struct gi_kernel_side *kernel;        /* mine; NULL: my device is HOST */
+    struct gi_cuda_multimem *multimem;    /* lib/multimem.c; NULL: none */
     struct gi_devcomm *next;
 };
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "barrier_impl.h"
 #include "mirror.h"
+#include "multimem.h"
 
 #define LINE    128u
 #define ROOM(n) (((uint64_t)(n) + LINE - 1) & ~(uint64_t)(LINE - 1))
@@ -131,6 +132,8 @@ static void fill_pool(const struct gi_devcomm *d, struct gi_kernel_side *k,
     int32_t *world_of = take(k, from->n * sizeof(*world_of), &addr);
     to->world_of = (const int32_t *)(uintptr_t)addr;
     to->slot = gpus ? slot : from->slot;
+    if (gpus && d->multimem != NULL && (int)from->n == d->comm->shm->lsa_size)
+        to->multimem = d->multimem->base + GI_CONTROL_CUDA + d->cuda_off + at;
     for (uint32_t i = 0; i < from->n; i++) {
         int lsa = d->comm->shm->lsa_of[from->world_of[i]];
         world_of[i] = from->world_of[i];
@@ -284,6 +287,8 @@ static void fill(const struct gi_devcomm *d, struct gi_kernel_side *k)
     dc->window_ids = (const uint32_t *)(uintptr_t)gi_mirror_window_ids(comm);
     if (d->host_reach != 0)
         dc->host_heap = (const struct gin_i_window *)(uintptr_t)gi_mirror_entry(comm, 0);
+    if (d->multimem != NULL)
+        dc->multimem = d->multimem->base + GI_CONTROL_CUDA;
     dc->engine_thread = ENGINE_THREAD;
     dc->engine_warp = ENGINE_WARP;
     dc->engine_block = ENGINE_BLOCK;

@@ -7,6 +7,8 @@
 #include <string.h>
 #include "cuda_up.h"
 #include "devcomm.h"
+#include "multimem.h"
+#include "cuda/multicast.h"
 
 static const char *const names[GIN_CAPS] = {"lsa",    "cma", "net",       "cuda",   "multimem",
                                             "engine", "gda", "hugepages", "shrink", "peer-death"};
@@ -104,7 +106,6 @@ static void not_built(gin_caps_t *c)
 {
     set(c, GIN_CAP_NET, 0,
         "no network transport is built yet; gininfo shows what libfabric offers");
-    set(c, GIN_CAP_MULTIMEM, 0, "not built yet");
     set(c, GIN_CAP_ENGINE, 0, "not built yet: host threads do their operations themselves");
     set(c, GIN_CAP_GDA, 0, "not built yet");
     set(c, GIN_CAP_SHRINK, 0, "not built yet: gin_comm_shrink() answers GIN_ENOTSUP");
@@ -124,6 +125,32 @@ static void cuda(const gin_comm_t *comm, gin_caps_t *c)
     else
         set(c, GIN_CAP_CUDA, -1,
             "a GPU is looked for with the first call for GPU memory or kernels");
+}
+
+static void multimem(const gin_comm_t *comm, gin_caps_t *c)
+{
+    char why[160];
+    const char *off = gi_multimem_off(comm);
+    const struct gi_devcomm *d = comm->devcomms;
+    while (d != NULL && d->multimem == NULL)
+        d = d->next;
+    if (off != NULL)
+        set(c, GIN_CAP_MULTIMEM, 0, "switched off: %s", off);
+    else if (d != NULL)
+        set(c, GIN_CAP_MULTIMEM, 1, "multicast over %d GPUs, made for a device communicator",
+            comm->shm->lsa_size);
+    else if (comm->cuda == NULL && c->cap[GIN_CAP_CUDA].have == 0)
+        set(c, GIN_CAP_MULTIMEM, 0, "no GPU: %.140s", c->cap[GIN_CAP_CUDA].reason);
+    else if (comm->cuda == NULL)
+        set(c, GIN_CAP_MULTIMEM, -1, "looked for once there is a GPU");
+    else if (comm->cuda->gpu == NULL)
+        set(c, GIN_CAP_MULTIMEM, 0, "no GPU: %.140s", comm->cuda_why);
+    else if (comm->shm->lsa_size < 2)
+        set(c, GIN_CAP_MULTIMEM, 0, "no other rank is load/store accessible");
+    else if (!gi_gpu_multicast_can(comm->cuda->gpu, why, sizeof(why)))
+        set(c, GIN_CAP_MULTIMEM, 0, "%s", why);
+    else
+        set(c, GIN_CAP_MULTIMEM, -1, "made for the device communicator that asks (reqs.multimem)");
 }
 
 static uint64_t live_devcomms(const gin_comm_t *comm)
@@ -162,6 +189,7 @@ int gin_query(gin_comm_t *comm, gin_caps_t *caps)
     cma(comm, &c);
     hugepages(comm, &c);
     cuda(comm, &c);
+    multimem(comm, &c);
     peer_death(comm, &c);
     memcpy(caps, &c, c.size);
     return GIN_OK;

@@ -32,6 +32,13 @@ enum gin_barrier_kind {
     GIN_BARRIER_TEAM = 4    /* a team of gin_devcomm_reqs_t.team_barriers */
 };
 
+/* Multicast addresses (multimem) of the LSA team's GPU heaps. */
+enum gin_multimem {
+    GIN_MULTIMEM_NONE = 0,
+    GIN_MULTIMEM_NEEDED = 1, /* GIN_ENOTSUP, with the reason, where they cannot be had */
+    GIN_MULTIMEM_WISHED = 2  /* used where they can be had: the same results without */
+};
+
 /* Which barrier: a kind, and for GIN_BARRIER_TEAM the place in team_barriers. */
 typedef struct gin_barrier {
     uint32_t kind;
@@ -73,7 +80,7 @@ typedef struct gin_devcomm_reqs {
     int32_t traffic_class;             /* -1: the provider's */
     uint64_t wait_timeout_ns;          /* of waits without a timeout of their own; 0: none */
     uint64_t barrier_timeout_ns;       /* of barriers; 0: none */
-    uint32_t multimem;                 /* 1: multicast pointers for the LSA team needed */
+    uint32_t multimem;                 /* enum gin_multimem; default NONE */
 } gin_devcomm_reqs_t;
 
 /*

@@ -36,6 +36,8 @@ GI_ENV(spin, SPIN, COUNT, "0", 0, 1000000000,
 GI_ENV(disable_lsa, DISABLE_LSA, BOOL, "0", 0, 1, "treat no other rank as load/store accessible")
 GI_ENV(disable_cma, DISABLE_CMA, BOOL, "0", 0, 1,
        "do not use process_vm_readv/writev for windows over user memory")
+GI_ENV(disable_multimem, DISABLE_MULTIMEM, BOOL, "0", 0, 1,
+       "no NVLink multicast; NCCL_NVLS_ENABLE=0 and NVSHMEM_DISABLE_NVLS=1 say the same")
 GI_ENV(host_id, HOST_ID, TEXT, "", 0, 0, "name of this host, in place of boot id and namespaces")
 GI_ENV(boot, BOOT, WORD, "auto", 0, 0,
        "auto|pmix|pmi1|pmi2|tcp|self -- bootstrap; auto takes what the launcher offers")

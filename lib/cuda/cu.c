@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include "base/log.h"
 
@@ -23,17 +24,20 @@ static struct {
 static const struct {
     const char *name;
     size_t place;
+    bool optional;
 } entries[] = {
-#define GI_CU_ENTRY(name) {TEXT(name), offsetof(struct gi_cu, name)},
-    GI_CU_ENTRIES(GI_CU_ENTRY)
+#define GI_CU_ENTRY(name) {TEXT(name), offsetof(struct gi_cu, name), false},
+#define GI_CU_MAYBE(name) {TEXT(name), offsetof(struct gi_cu, name), true},
+    GI_CU_ENTRIES(GI_CU_ENTRY) GI_CU_OPTIONAL(GI_CU_MAYBE)
 #undef GI_CU_ENTRY
+#undef GI_CU_MAYBE
 };
 
 static int find_entries(void *library, const char *path)
 {
     for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
         void *entry = dlsym(library, entries[i].name);
-        if (entry == NULL) {
+        if (entry == NULL && !entries[i].optional) {
             snprintf(driver.why, sizeof(driver.why), "%s lacks %s: the driver is too old", path,
                      entries[i].name);
             return -1;

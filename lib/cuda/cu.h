@@ -59,9 +59,24 @@
     X(cuStreamWriteValue64)           \
     X(cuThreadExchangeStreamCaptureMode)
 
+/* What an older driver may lack; NULL in the table then. */
+#if CUDA_VERSION >= 12010
+#define GI_HAVE_MULTICAST 1
+#define GI_CU_OPTIONAL(X)        \
+    X(cuMulticastAddDevice)      \
+    X(cuMulticastBindAddr)       \
+    X(cuMulticastCreate)         \
+    X(cuMulticastGetGranularity) \
+    X(cuMulticastUnbind)
+#else
+#define GI_HAVE_MULTICAST 0
+#define GI_CU_OPTIONAL(X)
+#endif
+
 struct gi_cu {
 #define GI_CU_FIELD(name) __typeof__(name) *name;
     GI_CU_ENTRIES(GI_CU_FIELD)
+    GI_CU_OPTIONAL(GI_CU_FIELD)
 #undef GI_CU_FIELD
 };
 
@@ -76,5 +91,7 @@ const struct gi_cu *gi_cu(void);
 /* Record a driver's error with what was done: "cuMemCreate of 8 bytes: CUDA_ERROR_...: text". */
 int gi_cu_fail(CUresult r, const char *fmt, ...) GIN_PRINTF(2, 3);
 
+#else
+#define GI_HAVE_MULTICAST 0
 #endif
 #endif

@@ -13,7 +13,7 @@
 #define GRANULE ((size_t)2 << 20)
 #define GARBAGE 0xa5 /* what fresh memory holds */
 
-enum kind { OBJECT, RESERVED, MAPPED, PLAIN, IPC, PINNED, REGISTERED, STREAM };
+enum kind { OBJECT, RESERVED, MAPPED, PLAIN, IPC, PINNED, REGISTERED, STREAM, BOUND };
 
 /* Everything that can be made and must be undone. */
 struct thing {
@@ -26,6 +26,8 @@ struct thing {
     int device;      /* where it lies */
     unsigned access; /* MAPPED: devices that may */
     struct thing *object;
+    size_t off;     /* BOUND: in its object */
+    bool multicast; /* OBJECT: fake_multicast.c */
 };
 
 struct CUctx_st {
@@ -54,6 +56,7 @@ CUresult fake_enter(const char *entry); /* counts, locks unless a failure is inj
 CUcontext fake_current(void);
 CUresult fake_usable(void); /* the current context is there, and well */
 int fake_device_count(void);
+bool fake_is_multicast(int fd);                                      /* descriptor of an object */
 struct thing *fake_make(enum kind kind, uintptr_t at, size_t bytes); /* at 0: itself */
 void fake_drop(struct thing *t);
 struct thing *fake_find(enum kind kind, uintptr_t at);

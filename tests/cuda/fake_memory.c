@@ -79,7 +79,9 @@ API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle
     ENTER();
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fstat(fd, &st) != 0)
         LEAVE(CUDA_ERROR_INVALID_VALUE);
-    struct thing *t = fake_make(OBJECT, 0, (size_t)st.st_size);
+    bool multicast = fake_is_multicast(fd);
+    struct thing *t = fake_make(OBJECT, 0, (size_t)st.st_size - (multicast ? 4096 : 0));
+    t->multicast = multicast;
     t->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     *handle = (CUmemGenericAllocationHandle)t->at;
     LEAVE(CUDA_SUCCESS);

@@ -316,6 +316,20 @@ void gi_cuda_map_shrink(struct gi_cuda_map *m, uint64_t to)
     m->mapped = to < m->mapped ? to : m->mapped;
 }
 
+bool gi_cuda_map_piece(const struct gi_cuda_map *m, int slot, size_t i, uint64_t *off,
+                       uint64_t *bytes)
+{
+    const struct gi_cuda_region *r = m->region;
+    for (size_t k = 0; k < r->n_extents; k++) {
+        if (r->extents[k].slot != slot || i-- != 0)
+            continue;
+        *off = r->extents[k].off;
+        *bytes = r->extents[k].bytes;
+        return true;
+    }
+    return false;
+}
+
 /* ---- proof ---- */
 
 static void token_of(const struct gi_cuda_map *m, int world, const uint64_t *random,

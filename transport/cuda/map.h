@@ -57,6 +57,11 @@ int gi_cuda_map_share(struct gi_cuda_map *map, uint64_t deadline);
 /* Local, alike on all ranks: forget what is beyond `to`, shared or not. */
 void gi_cuda_map_shrink(struct gi_cuda_map *map, uint64_t to);
 
+/* The i-th piece of memory of a slot that is mapped here; false: there is none. Local, while
+ * nothing grows. */
+bool gi_cuda_map_piece(const struct gi_cuda_map *map, int slot, size_t i, uint64_t *off,
+                       uint64_t *bytes);
+
 static inline uint64_t gi_cuda_slot(const struct gi_cuda_map *map, int lsa_rank)
 {
     return map->base + (uint64_t)lsa_rank * map->stride;

@@ -163,8 +163,9 @@ struct gin_i_pool {
     /* Index 0's inboxes by team rank, as device addresses; peers[me] is my own. */
     const uint64_t *peers;
     struct gin_i_round *rounds; /* GPU memory, zeroed at first */
+    uint64_t multimem;          /* multicast address of index 0's inboxes, 0: none */
     const int32_t *world_of;    /* world ranks by team rank */
-    uint64_t unused[2];
+    uint64_t unused;
 };
 GIN_STATIC_ASSERT(sizeof(struct gin_i_pool) == 64, "a pool is one cache line");
 
