@@ -73,9 +73,9 @@ uint64_t gi_amo_apply(void *word, enum gin_i_amo_op op, uint32_t bytes, uint64_t
                       : apply32(word, op, (uint32_t)value, (uint32_t)expected);
 }
 
-/* This process's address of the word, or why there is none. */
+/* This process's address of the word, or its place in GPU memory, or why there is none. */
 static int find_word(const gin_t *g, gin_team_t team, int peer, gin_at_t at, enum gin_i_amo_op op,
-                     uint32_t bytes, void **word)
+                     uint32_t bytes, void **word, struct gi_gpu_place *gpu)
 {
     gin_comm_t *comm = gi_comm_of(g);
     const struct gin_i_window *w;
@@ -83,13 +83,17 @@ static int find_word(const gin_t *g, gin_team_t team, int peer, gin_at_t at, enu
     int world = gi_team_world(comm, team, peer);
     if (world < 0)
         return gi_fail_context("%s", names[op]);
-    int st = gi_op_window(comm, names[op], "the word", at, bytes,
-                          op != GIN_I_AMO_FETCH && world != comm->rank, &w);
+    int st = gi_op_window_any(comm, names[op], "the word", at, bytes,
+                              op != GIN_I_AMO_FETCH && world != comm->rank, &w);
     if (st != GIN_OK)
         return st;
     st = gi_op_live(g, names[op], w, at.off, bytes);
     if (st != GIN_OK)
         return st;
+    if (w->kind == GIN_KIND_CUDA) {
+        st = gi_op_gpu_word_find(comm, w, world, at.off, bytes, op, gpu);
+        return st == GIN_OK ? st : gi_fail_context("%s", names[op]);
+    }
     gin_path_t path = gi_window_reach(comm, w, world, at.off, word, &pid);
     if (path == GIN_PATH_NONE)
         return gi_fail_context("%s", names[op]);
@@ -113,6 +117,7 @@ int gin_i_amo(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
               uint64_t *old)
 {
     void *word;
+    struct gi_gpu_place gpu = {.w = NULL};
     if ((unsigned)op > GIN_I_AMO_CAS || (bytes != 4 && bytes != 8))
         return gi_fail(GIN_EINVAL, "atomic operation %u on %" PRIu32 " bytes is none", (unsigned)op,
                        bytes);
@@ -120,10 +125,14 @@ int gin_i_amo(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
     if (st == GIN_OK && op >= GIN_I_AMO_FETCH && old == NULL)
         st = gi_fail(GIN_EINVAL, "%s: old is NULL", names[op]);
     if (st == GIN_OK)
-        st = find_word(g, team, peer, at, op, bytes, &word);
+        st = find_word(g, team, peer, at, op, bytes, &word, &gpu);
     if (st != GIN_OK)
         return st;
-    uint64_t was = gi_amo_apply(word, op, bytes, value, expected);
+    uint64_t was;
+    if (gpu.w == NULL)
+        was = gi_amo_apply(word, op, bytes, value, expected);
+    else if (gi_op_gpu_word(gi_comm_of(g), &gpu, op, bytes, value, expected, &was) != GIN_OK)
+        return gi_fail_context("%s", names[op]);
     if (op >= GIN_I_AMO_FETCH)
         *old = was;
     return GIN_OK;

@@ -14,6 +14,7 @@
 
 #include <ginshmem.h>
 #include <ginshmem/impl/path.h>
+#include "ask.h"
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -25,7 +26,7 @@
 #include "transport/shm/shm.h"
 
 #define GI_COMM_MAGIC 0x47494e434f4d4d31ull /* "GINCOMM1" */
-#define GI_ABI        1                     /* of the control block and the first exchange */
+#define GI_ABI        2                     /* of the control block and the first exchange */
 
 /* What every rank tells the others when it joins (lib/init.c). */
 struct gi_card {
@@ -56,6 +57,7 @@ struct gi_control {
     } abort;
     /* 1: this rank left by gin_finalize(), past its last barrier; its end is no death */
     _Alignas(64) _Atomic uint32_t departed;
+    struct gi_ask_box asks; /* of this rank's engine */
 };
 #define GI_CONTROL 65536u /* bytes before the heap in every slot */
 _Static_assert(sizeof(struct gi_control) <= GI_CONTROL, "the control block has its place");

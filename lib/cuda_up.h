@@ -41,6 +41,20 @@ static inline uint64_t gi_cuda_heap_base(const struct gi_cuda *c)
     return gi_cuda_slot(c->map, c->comm->shm->lsa_rank) + GI_CONTROL_CUDA;
 }
 
+/* Every rank has a GPU, and all GPUs reach each other's memory: their atomics may apply updates. */
+static inline bool gi_cuda_atomics(const gin_comm_t *comm)
+{
+    const struct gi_cuda *c = comm->cuda;
+    return c->map->complete && c->n_gpus == comm->size && comm->shm->lsa_size == comm->size;
+}
+
+/* Who applies updates of the words of a window in GPU memory: their owner's engine alone, or all
+ * GPUs by their atomics. The same on all ranks. */
+static inline bool gi_words_by_engine(const gin_comm_t *comm, const struct gin_i_window *w)
+{
+    return (w->flags & GIN_WIN_NO_LSA) != 0 || !gi_cuda_atomics(comm);
+}
+
 /* Is it an address of my part of the GPU heap, there already or not? */
 static inline bool gi_cuda_owns(const gin_comm_t *comm, uint64_t addr)
 {

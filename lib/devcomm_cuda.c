@@ -250,7 +250,7 @@ static void fill_reach(const struct gi_devcomm *d, struct gin_i_heap *h)
     h->handle = gin_heap_window(comm, GIN_KIND_CUDA).w;
     h->size = gi_heap_size(comm->cuda->heap);
     h->lsa_rank = shm->lsa_rank;
-    h->apply = GIN_I_APPLY_ATOMICS | GIN_I_APPLY_STORES;
+    h->apply = gi_cuda_atomics(comm) ? GIN_I_APPLY_ATOMICS | GIN_I_APPLY_STORES : 0;
     h->lsa_first = shm->world_of[0];
     h->lsa_count = shm->lsa_size;
     for (int l = 0; l < shm->lsa_size; l++)

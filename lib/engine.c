@@ -53,7 +53,7 @@ static void rest(const struct gi_engine *e, uint32_t idle, bool rings)
 
 static bool serve_all(struct gi_engine *e, bool *rings)
 {
-    bool busy = false;
+    bool busy = gi_asks_serve(e);
     *rings = false;
     for (struct gi_devcomm *d = e->served; d != NULL; d = d->kernel->next) {
         struct gi_kernel_side *k = d->kernel;
@@ -109,13 +109,23 @@ static int open_streams(struct gi_engine *e)
     int st = GIN_OK;
     for (uint32_t i = 0; i < GI_ENGINE_STREAMS && st == GIN_OK; i++)
         st = gi_gpu_stream_open(e->gpu, &e->stream[i]);
+    if (st == GIN_OK)
+        st = gi_gpu_stream_open(e->gpu, &e->word_stream);
     return st == GIN_OK ? gi_requests_open(e) : st;
+}
+
+/* Whether others may ask this rank's engine. */
+static void show_open(const struct gi_engine *e, uint32_t open)
+{
+    struct gi_ask_box *box = &gi_control(e->comm, e->comm->shm->lsa_rank)->asks;
+    atomic_store_explicit(&box->open, open, memory_order_release);
 }
 
 static void free_engine(struct gi_engine *e)
 {
     for (uint32_t i = 0; i < GI_ENGINE_STREAMS; i++)
         gi_gpu_stream_close(e->gpu, e->stream[i]);
+    gi_gpu_stream_close(e->gpu, e->word_stream);
     gi_requests_close(e);
     pthread_mutex_destroy(&e->lock);
     free(e);
@@ -141,6 +151,7 @@ static int start(struct gi_cuda *c)
         return st;
     }
     c->engine = e;
+    show_open(e, 1);
     return GIN_OK;
 }
 
@@ -194,6 +205,7 @@ void gi_engine_remove(struct gi_devcomm *d)
     pthread_mutex_unlock(&e->lock);
     if (!e->stop)
         return;
+    show_open(e, 0);
     pthread_join(e->thread, NULL);
     c->engine = NULL;
     free_engine(e);

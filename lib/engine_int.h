@@ -12,6 +12,8 @@
 enum gi_request_state {
     GI_REQUEST_COPYING, /* its stamp has not come */
     GI_REQUEST_BEHIND,  /* done what it can before those in front of it are complete */
+    GI_REQUEST_ASKING,  /* waits for a slot to ask a word's owner */
+    GI_REQUEST_ASKED,   /* waits for the answer */
     GI_REQUEST_DONE
 };
 
@@ -28,8 +30,13 @@ struct gi_request {
     enum gi_request_state state;
     struct gin_i_op op;
     uint64_t ticket;
-    uint64_t *word;    /* of the action in host memory, or NULL */
-    uint64_t gpu_word; /* of SET_AT in GPU memory, or 0 */
+    uint64_t *word; /* of the action in host memory, or NULL */
+    uint64_t
+        gpu_word; /* of the action or an atomic, in GPU memory; 0: none, or its owner does it */
+    enum gin_i_amo_op word_op;
+    bool ask;  /* the word's owner is to do it */
+    bool sets; /* by a copy that is under way or done */
+    struct gi_ask *asked;
     struct gi_cell *cell;
     uint64_t cell_addr; /* the GPU's address of it */
     uint64_t stamp;     /* that its copy leaves in the cell */
@@ -46,18 +53,49 @@ struct gi_engine {
     struct gi_devcomm *served; /* by d->kernel->next */
     void *stream[GI_ENGINE_STREAMS];
     uint32_t next_stream;
+    void *word_stream; /* engine_words.c */
     struct gi_request *pool, *requests;
     struct gi_cell *cells;
     uint64_t stamps; /* handed out */
+    uint64_t cells_addr;
+    uint32_t bell; /* of my box of asks, when it was looked into */
     uint32_t turns;
     uint64_t next_look;
 };
 
+/* A descriptor on its way from names to addresses. */
+struct gi_job {
+    struct gi_engine *e;
+    struct gi_devcomm *d;
+    struct gi_ring *r;
+    const struct gin_i_op *op;
+};
+
+/* engine_ops.c */
+/* The live window that descriptors call `name`, and whether [off, off + bytes) may be used. */
+const struct gin_i_window *gi_engine_window(const gin_comm_t *comm, uint32_t name);
+int gi_engine_inside(gin_comm_t *comm, const struct gin_i_window *w, uint64_t off, uint64_t bytes,
+                     bool update);
+/* Start a copy whose end the request waits for. */
+int gi_engine_copy(const struct gi_job *j, struct gi_request *q, uint64_t to, uint64_t from,
+                   uint64_t bytes);
+/* The request is complete: its counter, and its reply with what its word was. */
+void gi_engine_done(const struct gi_job *j, struct gi_request *q, uint64_t was);
 int gi_requests_open(struct gi_engine *e);
 void gi_requests_close(struct gi_engine *e);
 /* Forget what is under way: the communicator has failed. */
 void gi_requests_drop(struct gi_engine *e, struct gi_ring *r);
 /* Take and complete what can be; true when something was. */
 bool gi_engine_serve(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r);
+
+/* engine_words.c */
+/* The request's word lies in GPU memory, in a window at q->op.peer: find it and who applies. */
+int gi_word_find(const struct gi_job *j, struct gi_request *q, const struct gin_i_window *w,
+                 uint64_t off, uint32_t bytes, enum gin_i_amo_op op);
+/* Begin the update; and go on with one whose owner has been asked. */
+int gi_word_act(const struct gi_job *j, struct gi_request *q);
+int gi_word_go_on(const struct gi_job *j, struct gi_request *q);
+/* Ranks that have been asked: do what was posted to me. True when there was something. */
+bool gi_asks_serve(struct gi_engine *e);
 
 #endif

@@ -18,14 +18,6 @@
 
 #define ACTIONS (GIN_I_DESC_SLOT | GIN_I_DESC_ADD_AT | GIN_I_DESC_SET_AT)
 
-/* A descriptor on its way from names to addresses. */
-struct job {
-    struct gi_engine *e;
-    struct gi_devcomm *d;
-    struct gi_ring *r;
-    const struct gin_i_op *op;
-};
-
 /* Memory: this process's address of it, or, with a pid, another one's. */
 struct spot {
     uint64_t addr;
@@ -35,7 +27,7 @@ struct spot {
 
 /* ---- names ---- */
 
-static const struct gin_i_window *find_window(const gin_comm_t *comm, uint32_t name)
+const struct gin_i_window *gi_engine_window(const gin_comm_t *comm, uint32_t name)
 {
     uint32_t id = name & (GI_WINDOW_IDS - 1);
     const struct gin_i_window *w = gi_window_at(&comm->windows->table, id);
@@ -46,25 +38,37 @@ static const struct gin_i_window *find_window(const gin_comm_t *comm, uint32_t n
     return live ? w : NULL;
 }
 
-/* [off, off + bytes) of a window at a rank. */
-static int find_spot(const struct job *j, uint32_t name, int world, uint64_t off, uint64_t bytes,
-                     bool update, struct spot *s)
+int gi_engine_inside(gin_comm_t *comm, const struct gin_i_window *w, uint64_t off, uint64_t bytes,
+                     bool update)
 {
-    gin_comm_t *comm = j->e->comm;
-    const struct gin_i_window *w = find_window(comm, name);
-    void *addr;
-    if (w == NULL)
-        return GIN_ESTATE;
     uint64_t size = gi_window_size(comm, w);
     if (off > size || bytes > size - off)
         return gi_fail(GIN_ERANGE,
                        "[%" PRIu64 ", +%" PRIu64 ") is outside a window of %" PRIu64 " bytes", off,
                        bytes, size);
-    if (update && world != comm->rank && (w->flags & GIN_WIN_READ_ONLY))
-        return gi_fail(GIN_ENOTSUP, "the window is read-only for peers");
+    return update && (w->flags & GIN_WIN_READ_ONLY)
+               ? gi_fail(GIN_ENOTSUP, "the window is read-only for peers")
+               : GIN_OK;
+}
+
+/* [off, off + bytes) of a window at a rank, with the window. */
+static int look_up(const struct gi_job *j, uint32_t name, int world, uint64_t off, uint64_t bytes,
+                   bool update, const struct gin_i_window **w)
+{
+    gin_comm_t *comm = j->e->comm;
+    *w = gi_engine_window(comm, name);
+    return *w == NULL ? GIN_ESTATE
+                      : gi_engine_inside(comm, *w, off, bytes, update && world != comm->rank);
+}
+
+/* This process's way to it. */
+static int find_spot(const struct gi_job *j, const struct gin_i_window *w, int world, uint64_t off,
+                     struct spot *s)
+{
+    void *addr;
     s->pid = 0;
     s->gpu = w->kind == GIN_KIND_CUDA;
-    switch (gi_window_reach(comm, w, world, off, &addr, &s->pid)) {
+    switch (gi_window_reach(j->e->comm, w, world, off, &addr, &s->pid)) {
     case GIN_PATH_SELF:
     case GIN_PATH_LSA: s->pid = 0; break;
     case GIN_PATH_CMA: break;
@@ -74,47 +78,60 @@ static int find_spot(const struct job *j, uint32_t name, int world, uint64_t off
     return GIN_OK;
 }
 
-static int find_mine(const struct job *j, uint32_t name, uint64_t off, struct spot *s)
+static int find_bytes(const struct gi_job *j, uint32_t name, int world, uint64_t off, bool update,
+                      struct spot *s)
+{
+    const struct gin_i_window *w;
+    int st = look_up(j, name, world, off, j->op->size, update, &w);
+    return st == GIN_OK ? find_spot(j, w, world, off, s) : st;
+}
+
+static int find_mine(const struct gi_job *j, uint32_t name, uint64_t off, struct spot *s)
 {
     if (!(j->op->flags & GIN_I_DESC_LOCAL))
-        return find_spot(j, name, j->e->comm->rank, off, j->op->size, false, s);
+        return find_bytes(j, name, j->e->comm->rank, off, false, s);
     *s = (struct spot){.addr = off, .gpu = true};
     return GIN_OK;
 }
 
-/* The word of an action. */
-static int find_word(const struct job *j, uint64_t **word, uint64_t *gpu_word)
+static int find_slot(const struct gi_job *j, uint64_t **word)
 {
     const struct gin_i_op *o = j->op;
     gin_comm_t *comm = j->e->comm;
+    int lsa = comm->shm->lsa_of[o->peer];
+    if (lsa < 0 || o->sig_off >= j->r->n_signals)
+        return gi_fail(lsa < 0 ? GIN_ENOTSUP : GIN_ERANGE,
+                       "signal %" PRIu64 " of rank %" PRIu32 " cannot be raised", o->sig_off,
+                       o->peer);
+    struct gin_i_cells *cells = (void *)((char *)gi_control(comm, lsa) + GI_CONTROL + j->d->off);
+    *word = &cells[(uint64_t)j->r->context * j->r->n_signals + o->sig_off].cpu;
+    return GIN_OK;
+}
+
+/* The word of an action. */
+static int find_word(const struct gi_job *j, struct gi_request *q)
+{
+    const struct gin_i_op *o = j->op;
+    const struct gin_i_window *w;
     struct spot s;
-    *word = NULL;
-    *gpu_word = 0;
-    if (o->flags & GIN_I_DESC_SLOT) {
-        int lsa = comm->shm->lsa_of[o->peer];
-        if (lsa < 0 || o->sig_off >= j->r->n_signals)
-            return gi_fail(lsa < 0 ? GIN_ENOTSUP : GIN_ERANGE,
-                           "signal %" PRIu64 " of rank %" PRIu32 " cannot be raised", o->sig_off,
-                           o->peer);
-        struct gin_i_cells *cells =
-            (void *)((char *)gi_control(comm, lsa) + GI_CONTROL + j->d->off);
-        *word = &cells[(uint64_t)j->r->context * j->r->n_signals + o->sig_off].cpu;
-        return GIN_OK;
-    }
+    if (o->flags & GIN_I_DESC_SLOT)
+        return find_slot(j, &q->word);
     if (!(o->flags & ACTIONS))
         return GIN_OK;
-    int st = find_spot(j, o->sig_win, (int)o->peer, o->sig_off, 8, true, &s);
+    int st = look_up(j, o->sig_win, (int)o->peer, o->sig_off, 8, true, &w);
+    if (st == GIN_OK && w->kind == GIN_KIND_CUDA)
+        return gi_word_find(j, q, w, o->sig_off, 8,
+                            o->flags & GIN_I_DESC_SET_AT ? GIN_I_AMO_SET : GIN_I_AMO_ADD);
+    if (st == GIN_OK)
+        st = find_spot(j, w, (int)o->peer, o->sig_off, &s);
     if (st != GIN_OK)
         return st;
     if ((s.addr & 7) != 0)
         return gi_fail(GIN_EINVAL, "the signal word is not 8-byte aligned");
-    if (s.pid != 0 || (s.gpu && !(o->flags & GIN_I_DESC_SET_AT)))
-        return gi_fail(GIN_ENOTSUP, "the engine cannot add to a word of %s",
-                       s.gpu ? "GPU memory" : "another process' user memory");
-    if (s.gpu)
-        *gpu_word = s.addr;
-    else
-        *word = (uint64_t *)(uintptr_t)s.addr;
+    if (s.pid != 0)
+        return gi_fail(GIN_ENOTSUP, "the engine cannot add to a word of another process' user "
+                                    "memory");
+    q->word = (uint64_t *)(uintptr_t)s.addr;
     return GIN_OK;
 }
 
@@ -127,10 +144,11 @@ int gi_requests_open(struct gi_engine *e)
     e->requests = calloc(GI_ENGINE_REQUESTS, sizeof(*e->requests));
     if (e->requests == NULL)
         return gi_fail(GIN_ENOMEM, "no memory for the engine");
-    int st = gi_gpu_host_alloc(e->gpu, GI_ENGINE_REQUESTS * sizeof(*e->cells), &cells, &addr);
+    int st = gi_gpu_host_alloc(e->gpu, (GI_ENGINE_REQUESTS + 1) * sizeof(*e->cells), &cells, &addr);
     if (st != GIN_OK)
         return st;
     e->cells = cells;
+    e->cells_addr = addr;
     for (uint32_t i = 0; i < GI_ENGINE_REQUESTS; i++) {
         struct gi_request *q = &e->requests[i];
         q->cell = &e->cells[i];
@@ -147,16 +165,15 @@ void gi_requests_close(struct gi_engine *e)
     free(e->requests);
 }
 
-static void dead(const struct job *j, int status)
+static void dead(const struct gi_job *j, int status)
 {
     gi_ring_fail(j->r, status, j->e->comm->rank);
     gi_warn("engine", "context %" PRIu32 " is dead: operation %u to rank %" PRIu32 ": %s",
             j->r->context, j->op->op, j->op->peer, gin_last_error());
 }
 
-/* Start a copy whose end the request waits for. */
-static int start_copy(const struct job *j, struct gi_request *q, uint64_t to, uint64_t from,
-                      uint64_t bytes)
+int gi_engine_copy(const struct gi_job *j, struct gi_request *q, uint64_t to, uint64_t from,
+                   uint64_t bytes)
 {
     void *stream = j->e->stream[j->e->next_stream++ % GI_ENGINE_STREAMS];
     int st = gi_gpu_copy_start(stream, to, from, bytes);
@@ -168,31 +185,35 @@ static int start_copy(const struct job *j, struct gi_request *q, uint64_t to, ui
     return st;
 }
 
-/* Data has arrived, and for a strong action everything before: act. */
-static int act(const struct job *j, struct gi_request *q)
+void gi_engine_done(const struct gi_job *j, struct gi_request *q, uint64_t was)
 {
-    uint32_t flags = q->op.flags;
     q->state = GI_REQUEST_DONE;
-    if (q->word != NULL && (flags & GIN_I_DESC_SET_AT))
-        GIN_STORE_RELEASE(q->word, q->op.value);
-    else if (q->word != NULL)
-        GIN_ADD_RELEASE(q->word, q->op.value);
-    q->word = NULL;
-    if (q->gpu_word != 0) {
-        uint64_t to = q->gpu_word;
-        q->gpu_word = 0;
-        q->cell->value = q->op.value;
-        return start_copy(j, q, to, (uint64_t)(uintptr_t)&q->cell->value, sizeof(q->cell->value));
+    if (q->op.op >= GIN_I_DESC_AMO + GIN_I_AMO_FETCH) {
+        struct gin_i_reply *reply = &j->r->replies[q->op.sig_off % GI_RING_REPLIES];
+        GIN_STORE_RELAXED(&reply->value, was);
+        GIN_STORE_RELEASE(&reply->seq, q->ticket + 1);
     }
-    if (flags & GIN_I_DESC_COUNTER) {
+    if (q->op.flags & GIN_I_DESC_COUNTER) {
         uint64_t *c = &j->r->counters[q->op.counter];
         GIN_STORE_RELEASE(c, *c + 1);
     }
+}
+
+/* Data has arrived, and for a strong action everything before: act. */
+static int act(const struct gi_job *j, struct gi_request *q)
+{
+    if (q->gpu_word != 0 || q->ask)
+        return gi_word_act(j, q);
+    if (q->word != NULL && (q->op.flags & GIN_I_DESC_SET_AT))
+        GIN_STORE_RELEASE(q->word, q->op.value);
+    else if (q->word != NULL)
+        GIN_ADD_RELEASE(q->word, q->op.value);
+    gi_engine_done(j, q, 0);
     return GIN_OK;
 }
 
 /* A request whose copy, if any, is over. */
-static int step(const struct job *j, struct gi_request *q)
+static int step(const struct gi_job *j, struct gi_request *q)
 {
     bool waits = q->op.op == GIN_I_DESC_FLUSH || q->op.op == GIN_I_DESC_FENCE ||
                  q->op.op == GIN_I_DESC_QUIET || (q->op.flags & GIN_I_DESC_STRONG);
@@ -216,7 +237,7 @@ static int move_host(const struct spot *to, const struct spot *from, uint64_t by
     return GIN_OK;
 }
 
-static int move(const struct job *j, struct gi_request *q, const struct spot *to,
+static int move(const struct gi_job *j, struct gi_request *q, const struct spot *to,
                 const struct spot *from)
 {
     uint64_t bytes = j->op->size;
@@ -229,14 +250,14 @@ static int move(const struct job *j, struct gi_request *q, const struct spot *to
     if (to->pid != 0 || from->pid != 0)
         return gi_fail(GIN_ENOTSUP, "user memory of another process is not copied to or from a "
                                     "GPU");
-    return start_copy(j, q, to->addr, from->addr, bytes);
+    return gi_engine_copy(j, q, to->addr, from->addr, bytes);
 }
 
-static int put(const struct job *j, struct gi_request *q)
+static int put(const struct gi_job *j, struct gi_request *q)
 {
     const struct gin_i_op *o = j->op;
     struct spot to, from = {.addr = (uint64_t)(uintptr_t)&q->cell->value};
-    int st = find_spot(j, o->dst_win, (int)o->peer, o->dst_off, o->size, true, &to);
+    int st = find_bytes(j, o->dst_win, (int)o->peer, o->dst_off, true, &to);
     q->cell->value = o->immediate;
     if (st == GIN_OK && o->op == GIN_I_DESC_PUT)
         st = find_mine(j, o->src_win, o->src_off, &from);
@@ -245,42 +266,44 @@ static int put(const struct job *j, struct gi_request *q)
     return st == GIN_OK ? move(j, q, &to, &from) : st;
 }
 
-static int get(const struct job *j, struct gi_request *q)
+static int get(const struct gi_job *j, struct gi_request *q)
 {
     const struct gin_i_op *o = j->op;
     struct spot to, from;
     int st = find_mine(j, o->dst_win, o->dst_off, &to);
     if (st == GIN_OK)
-        st = find_spot(j, o->src_win, (int)o->peer, o->src_off, o->size, false, &from);
+        st = find_bytes(j, o->src_win, (int)o->peer, o->src_off, false, &from);
     return st == GIN_OK ? move(j, q, &to, &from) : st;
 }
 
-static int amo(const struct job *j, struct gi_request *q)
+static int amo(const struct gi_job *j, struct gi_request *q)
 {
     const struct gin_i_op *o = j->op;
     enum gin_i_amo_op op = (enum gin_i_amo_op)(o->op - GIN_I_DESC_AMO);
     uint32_t bytes = o->flags & GIN_I_DESC_WORD32 ? 4 : 8;
+    const struct gin_i_window *w;
     struct spot s;
-    int st = find_spot(j, o->dst_win, (int)o->peer, o->dst_off, bytes, op != GIN_I_AMO_FETCH, &s);
+    int st = look_up(j, o->dst_win, (int)o->peer, o->dst_off, bytes, op != GIN_I_AMO_FETCH, &w);
+    if (st == GIN_OK && op > GIN_I_AMO_CAS)
+        st = gi_fail(GIN_EINVAL, "atomic %u is none", (unsigned)op);
+    if (st == GIN_OK && w->kind == GIN_KIND_CUDA) {
+        st = gi_word_find(j, q, w, o->dst_off, bytes, op);
+        return st == GIN_OK ? gi_word_act(j, q) : st;
+    }
+    if (st == GIN_OK)
+        st = find_spot(j, w, (int)o->peer, o->dst_off, &s);
     if (st != GIN_OK)
         return st;
     if ((s.addr & (bytes - 1)) != 0)
         return gi_fail(GIN_EINVAL, "the word of an atomic is not %" PRIu32 "-byte aligned", bytes);
-    if (op > GIN_I_AMO_CAS || s.gpu || s.pid != 0)
-        return gi_fail(GIN_ENOTSUP, "atomic %u on %s", (unsigned)op,
-                       s.gpu ? "GPU memory that the kernel does not reach"
-                             : "user memory of another process");
+    if (s.pid != 0)
+        return gi_fail(GIN_ENOTSUP, "atomic %u on user memory of another process", (unsigned)op);
     uint64_t was = gi_amo_apply((void *)(uintptr_t)s.addr, op, bytes, o->immediate, o->value);
-    if (op >= GIN_I_AMO_FETCH) {
-        struct gin_i_reply *reply = &j->r->replies[o->sig_off % GI_RING_REPLIES];
-        GIN_STORE_RELAXED(&reply->value, was);
-        GIN_STORE_RELEASE(&reply->seq, q->ticket + 1);
-    }
-    q->op.flags &= GIN_I_DESC_COUNTER;
-    return act(j, q);
+    gi_engine_done(j, q, was);
+    return GIN_OK;
 }
 
-static int execute(const struct job *j, struct gi_request *q)
+static int execute(const struct gi_job *j, struct gi_request *q)
 {
     const struct gin_i_op *o = j->op;
     if (o->op == GIN_I_DESC_NOP)
@@ -295,7 +318,7 @@ static int execute(const struct job *j, struct gi_request *q)
                        o->peer, o->counter);
     if (o->op >= GIN_I_DESC_AMO)
         return amo(j, q);
-    int st = find_word(j, &q->word, &q->gpu_word);
+    int st = find_word(j, q);
     if (st != GIN_OK)
         return st;
     switch (o->op) {
@@ -340,12 +363,13 @@ static bool take_one(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *
     struct gi_request *q = e->pool;
     if (q == NULL || r->fenced || !gi_ring_next(r, &q->op))
         return false;
-    struct job j = {.e = e, .d = d, .r = r, .op = &q->op};
+    struct gi_job j = {.e = e, .d = d, .r = r, .op = &q->op};
     e->pool = q->next;
     q->state = GI_REQUEST_DONE;
     q->ticket = r->taken - 1;
     q->word = NULL;
     q->gpu_word = 0;
+    q->ask = q->sets = false;
     append(r, q);
     int st = execute(&j, q);
     if (st != GIN_OK) {
@@ -361,13 +385,15 @@ static void poll(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
 {
     int left = POLL_AT_ONCE;
     for (struct gi_request *q = r->first; q != NULL && left > 0; q = q->next) {
-        struct job j = {.e = e, .d = d, .r = r, .op = &q->op};
-        if (q->state != GI_REQUEST_COPYING)
+        struct gi_job j = {.e = e, .d = d, .r = r, .op = &q->op};
+        int st = GIN_OK;
+        if (q->state == GI_REQUEST_DONE || q->state == GI_REQUEST_BEHIND)
             continue;
         left--;
-        if (GIN_LOAD_ACQUIRE(&q->cell->stamp) != q->stamp)
-            continue;
-        int st = step(&j, q);
+        if (q->state != GI_REQUEST_COPYING)
+            st = gi_word_go_on(&j, q);
+        else if (GIN_LOAD_ACQUIRE(&q->cell->stamp) == q->stamp)
+            st = step(&j, q);
         if (st == GIN_OK)
             continue;
         q->state = GI_REQUEST_DONE;
@@ -381,7 +407,7 @@ static bool retire(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
     uint64_t was = r->done;
     while (r->first != NULL) {
         struct gi_request *q = r->first;
-        struct job j = {.e = e, .d = d, .r = r, .op = &q->op};
+        struct gi_job j = {.e = e, .d = d, .r = r, .op = &q->op};
         int st = q->state == GI_REQUEST_BEHIND ? act(&j, q) : GIN_OK;
         if (st != GIN_OK) {
             q->state = GI_REQUEST_DONE;

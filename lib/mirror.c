@@ -66,7 +66,7 @@ static struct gin_i_window entry_of(const gin_comm_t *comm, const struct gi_mirr
     if (w->kind == GIN_KIND_CUDA) {
         e.size = gi_window_bytes(comm, w, id);
         e.mode = w->flags & GIN_WIN_NO_LSA ? GIN_I_WINDOW_SLOW : GIN_I_WINDOW_STRIDE;
-        e.apply = GIN_I_APPLY_ATOMICS | GIN_I_APPLY_STORES;
+        e.apply = gi_words_by_engine(comm, w) ? 0 : GIN_I_APPLY_ATOMICS | GIN_I_APPLY_STORES;
         return e;
     }
     e.mode = GIN_I_WINDOW_SLOW;

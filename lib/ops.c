@@ -23,6 +23,8 @@ struct op {
     uint64_t *word; /* of the action; NULL: none */
     gin_action_t action;
     uint64_t *counter;
+    /* in GPU memory instead; w NULL: they are not */
+    struct gi_gpu_place gpu_remote, gpu_local, gpu_word;
 };
 
 static int op_peer(struct op *o, gin_team_t team, int peer)
@@ -74,22 +76,18 @@ static int refuse_window(const char *call, const char *place, gin_at_t at)
                    place, at.win.w);
 }
 
-int gi_op_window(gin_comm_t *comm, const char *call, const char *place, gin_at_t at, uint64_t bytes,
-                 int update, const struct gin_i_window **win)
+int gi_op_window_any(gin_comm_t *comm, const char *call, const char *place, gin_at_t at,
+                     uint64_t bytes, int update, const struct gin_i_window **win)
 {
     const struct gin_i_window *w = gi_window_find(comm, at.win);
     if (w == NULL)
         return refuse_window(call, place, at);
-    if (w->kind == GIN_KIND_CUDA)
-        return gi_fail(GIN_ENOTSUP,
-                       "%s: %s: window %#" PRIx64 " is GPU memory, which host threads do not "
-                       "reach; kernels do",
-                       call, place, at.win.w);
-    if (!gin_i_inside(w, at, bytes))
+    uint64_t size = gi_window_size(comm, w);
+    if (at.off > size || bytes > size - at.off)
         return gi_fail(GIN_ERANGE,
                        "%s: %s: %" PRIu64 " bytes at offset %" PRIu64
                        " are outside window %#" PRIx64 " of %" PRIu64 " bytes",
-                       call, place, bytes, at.off, at.win.w, GIN_LOAD_RELAXED(&w->size));
+                       call, place, bytes, at.off, at.win.w, size);
     if (update && (w->flags & GIN_WIN_READ_ONLY))
         return gi_fail(GIN_ENOTSUP,
                        "%s: %s: window %#" PRIx64 " is read-only for peers (GIN_WIN_READ_ONLY)",
@@ -101,7 +99,7 @@ int gi_op_window(gin_comm_t *comm, const char *call, const char *place, gin_at_t
 int gi_op_live(const gin_t *g, const char *call, const struct gin_i_window *w, uint64_t off,
                uint64_t bytes)
 {
-    if (!(g->dc->flags & GIN_I_DC_CHECK) || bytes == 0)
+    if (!(g->dc->flags & GIN_I_DC_CHECK) || bytes == 0 || w->kind != GIN_KIND_HOST)
         return GIN_OK;
     uint64_t at = w->local + off - g->dc->heap->local; /* sub-windows of the heap too */
     if (at >= GIN_LOAD_RELAXED(&g->dc->heap->size) || gi_memory_live(gi_comm_of(g), at, bytes))
@@ -115,12 +113,16 @@ int gi_op_live(const gin_t *g, const char *call, const struct gin_i_window *w, u
 static int op_remote(struct op *o, gin_at_t at, int update)
 {
     const struct gin_i_window *w;
-    int st = gi_op_window(o->comm, o->call, update ? "dst" : "src", at, o->bytes,
-                          update && o->world != o->comm->rank, &w);
+    int st = gi_op_window_any(o->comm, o->call, update ? "dst" : "src", at, o->bytes,
+                              update && o->world != o->comm->rank, &w);
     if (st == GIN_OK)
         st = gi_op_live(o->g, o->call, w, at.off, o->bytes);
     if (st != GIN_OK)
         return st;
+    if (w->kind == GIN_KIND_CUDA) {
+        st = gi_op_gpu_find(o->comm, w, o->world, at.off, &o->gpu_remote);
+        return st == GIN_OK ? st : gi_fail_context("%s", o->call);
+    }
     o->path = gi_window_reach(o->comm, w, o->world, at.off, &o->remote, &o->pid);
     if (o->path == GIN_PATH_NONE)
         return gi_fail_context("%s", o->call);
@@ -143,9 +145,11 @@ static int op_local(struct op *o, const char *place, gin_at_t at)
         return GIN_OK;
     }
     const struct gin_i_window *w;
-    int st = gi_op_window(o->comm, o->call, place, at, o->bytes, 0, &w);
+    int st = gi_op_window_any(o->comm, o->call, place, at, o->bytes, 0, &w);
     if (st == GIN_OK)
         st = gi_op_live(o->g, o->call, w, at.off, o->bytes);
+    if (st == GIN_OK && w->kind == GIN_KIND_CUDA)
+        st = gi_op_gpu_find(o->comm, w, o->comm->rank, at.off, &o->gpu_local);
     if (st == GIN_OK)
         o->local = (void *)(uintptr_t)(w->local + at.off);
     return st;
@@ -175,12 +179,18 @@ static int action_word(struct op *o, const gin_action_t *a)
     if (!(o->g->dc->flags & GIN_I_DC_VA))
         return gi_fail(GIN_ENOTSUP, "%s: signals on window words were not asked for (reqs.va = 0)",
                        o->call);
-    int st = gi_op_window(o->comm, o->call, "the signal's word", a->at, 8,
-                          o->world != o->comm->rank, &w);
+    int st = gi_op_window_any(o->comm, o->call, "the signal's word", a->at, 8,
+                              o->world != o->comm->rank, &w);
     if (st == GIN_OK)
         st = gi_op_live(o->g, o->call, w, a->at.off, 8);
     if (st != GIN_OK)
         return st;
+    if (w->kind == GIN_KIND_CUDA) {
+        st = gi_op_gpu_word_find(o->comm, w, o->world, a->at.off, 8,
+                                 a->kind == GIN_ACTION_SET_AT ? GIN_I_AMO_SET : GIN_I_AMO_ADD,
+                                 &o->gpu_word);
+        return st == GIN_OK ? st : gi_fail_context("%s", o->call);
+    }
     if (((w->local + a->at.off) & 7) != 0)
         return gi_fail(GIN_EINVAL,
                        "%s: the signal word at offset %" PRIu64 " is not 8-byte aligned", o->call,
@@ -216,10 +226,25 @@ static int op_action(struct op *o, const gin_action_t *a)
 
 /* ---- doing ---- */
 
+static int op_move_gpu(struct op *o, int put)
+{
+    struct gi_gpu_place *far = o->gpu_remote.w != NULL ? &o->gpu_remote : NULL;
+    struct gi_gpu_place *near = o->gpu_local.w != NULL ? &o->gpu_local : NULL;
+    if (far == NULL && o->path == GIN_PATH_CMA)
+        return gi_fail(GIN_ENOTSUP,
+                       "%s: rank %d's part is user memory of another process, which is not copied "
+                       "to or from a GPU",
+                       o->call, o->world);
+    int st = gi_op_gpu_move(o->comm, far, o->remote, near, o->local, o->bytes, put);
+    return st == GIN_OK ? st : gi_fail_context("%s", o->call);
+}
+
 static int op_move(struct op *o, int put)
 {
     if (o->bytes == 0)
         return GIN_OK;
+    if (o->gpu_remote.w != NULL || o->gpu_local.w != NULL)
+        return op_move_gpu(o, put);
     if (o->path != GIN_PATH_CMA) {
         if (put)
             gin_i_copy(o->remote, o->local, o->bytes);
@@ -237,12 +262,21 @@ static int op_move(struct op *o, int put)
     return st == GIN_OK ? st : gi_fail_context("%s: rank %d", o->call, o->world);
 }
 
-static void op_done(struct op *o)
+static int op_done(struct op *o)
 {
+    uint64_t was;
+    int st = GIN_OK;
     if (o->word != NULL)
         gin_i_raise(o->word, &o->action);
+    else if (o->gpu_word.w != NULL)
+        st = gi_op_gpu_word(o->comm, &o->gpu_word,
+                            o->action.kind == GIN_ACTION_SET_AT ? GIN_I_AMO_SET : GIN_I_AMO_ADD, 8,
+                            o->action.value, 0, &was);
+    if (st != GIN_OK)
+        return gi_fail_context("%s", o->call);
     if (o->counter != NULL)
         GIN_ADD_RELEASE(o->counter, 1);
+    return GIN_OK;
 }
 
 int gin_i_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t dst,
@@ -263,7 +297,7 @@ int gin_i_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
     if (st == GIN_OK)
         st = op_move(&o, 1);
     if (st == GIN_OK)
-        op_done(&o);
+        st = op_done(&o);
     return st;
 }
 
@@ -283,7 +317,7 @@ int gin_i_get(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
     if (st == GIN_OK)
         st = op_move(&o, 0);
     if (st == GIN_OK)
-        op_done(&o);
+        st = op_done(&o);
     return st;
 }
 
@@ -301,7 +335,7 @@ int gin_i_signal(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,
     if (st == GIN_OK)
         st = op_action(&o, remote);
     if (st == GIN_OK)
-        op_done(&o);
+        st = op_done(&o);
     return st;
 }
 

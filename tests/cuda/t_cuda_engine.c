@@ -357,3 +357,164 @@ MP_TEST_OPT(a_failing_copy_kills_its_context, .ranks = "1 2", .only = MP_PROCS)
     EXPECT_EQ_INT((int32_t)p.ring->host->error, GIN_ENOMEM);
     EXPECT_OK(gin_comm_barrier(mp->comm));
 }
+
+/* ---- words of GPU memory, and host threads ---- */
+
+/* Every rank's host thread into its neighbour's GPU memory, where all have a GPU. */
+MP_TEST_N(host_threads_copy_to_gpus, "1 2 3")
+{
+    char *d = gin_malloc_kind(mp->comm, GIN_KIND_CUDA, M);
+    char *h = gin_malloc(mp->comm, M), *mine = malloc(300 * K);
+    uint64_t *words = gin_calloc_kind(mp->comm, GIN_KIND_CUDA, 8, 8), old = 0;
+    int right = (mp->rank + 1) % mp->size, left = (mp->rank + mp->size - 1) % mp->size;
+    gin_team_t w = gin_team_world(mp->comm);
+    if (!EXPECT_OK(gin_devcomm_create(mp->comm, NULL, &mp->dev)) ||
+        !EXPECT_OK(gin_open(&mp->dev, 0, &mp->g)))
+        return;
+    gin_t *g = &mp->g;
+    mp_poison(mine, 300 * K, (uint64_t)mp->rank);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_OK(gin_put(g, gin_thread(), w, right, gin_at_ptr(g, d), gin_at_local(mine), 300 * K - 1,
+                      gin_weak_inc(0)));
+    EXPECT_OK(gin_wait_signal(g, gin_thread(), 0, 1));
+    MP_CHECK_PATTERN(d, 300 * K - 1, (uint64_t)left);
+    /* my GPU memory to my neighbour's host memory, and what is there to my GPU memory */
+    EXPECT_OK(gin_put(g, gin_thread(), w, right, gin_at_ptr(g, h), gin_at_ptr(g, d), 100 * K,
+                      gin_strong_inc(0)));
+    EXPECT_OK(gin_wait_signal(g, gin_thread(), 0, 2));
+    MP_CHECK_PATTERN(h, 100 * K, (uint64_t)((mp->rank + 2 * mp->size - 2) % mp->size));
+    EXPECT_OK(
+        gin_get(g, gin_thread(), w, right, gin_at_ptr(g, d), gin_at_ptr(g, d + 512 * K), 200 * K));
+    MP_CHECK_PATTERN(d + 512 * K, 200 * K, (uint64_t)mp->rank);
+    EXPECT_OK(gin_put_value(g, gin_thread(), w, right, gin_at_ptr(g, &words[0]), 77, 8,
+                            gin_set_at(gin_at_ptr(g, &words[1]), 78)));
+    EXPECT_OK(gin_amo_set32(g, gin_thread(), w, right, gin_at_ptr(g, &words[2]), 79));
+    EXPECT_OK(gin_amo_fetch(g, gin_thread(), w, right, gin_at_ptr(g, &words[1]), &old));
+    EXPECT_EQ_U64(old, 78);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_EQ_U64(words[0], 77);
+    EXPECT_EQ_U64(words[1], 78);
+    EXPECT_EQ_U64(words[2], 79);
+    /* GPUs' atomics apply the rest */
+    EXPECT_FAILS(gin_amo_add(g, gin_thread(), w, right, gin_at_ptr(g, &words[3]), 1), GIN_ENOTSUP,
+                 "updated by the GPUs' own atomics");
+    EXPECT_FAILS(gin_signal(g, gin_thread(), w, right, gin_weak_inc_at(gin_at_ptr(g, &words[3]))),
+                 GIN_ENOTSUP, "updated by the GPUs' own atomics");
+    EXPECT_FAILS(gin_put(g, gin_thread(), w, right, gin_at(gin_at_ptr(g, d).win, 1ull << 40),
+                         gin_at_local(mine), 8, gin_no_action()),
+                 GIN_ERANGE, "outside window");
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    free(mine);
+}
+
+#define ROUNDS 60
+
+/* What all do to the words of rank 0: 0 a sum of 64 bits, 1 of 32, 2 by compare and swap. */
+static void update_as_kernel(struct mp *mp, uint64_t *words)
+{
+    struct producer p = producer(mp, 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct gin_i_op o = {.op = GIN_I_DESC_AMO + 1, .immediate = 3};
+        at(mp, &words[0], &o.dst_win, &o.dst_off);
+        post(&p, &o);
+        o.flags = GIN_I_DESC_WORD32;
+        at(mp, &words[1], &o.dst_win, &o.dst_off);
+        post(&p, &o);
+        o = (struct gin_i_op){.op = GIN_I_DESC_SIGNAL, .flags = GIN_I_DESC_ADD_AT, .value = 2};
+        at(mp, &words[0], &o.sig_win, &o.sig_off);
+        if (i % 2)
+            o.flags |= GIN_I_DESC_STRONG;
+        post(&p, &o);
+        for (uint64_t seen = 0, got = 1; got != seen;) {
+            o = (struct gin_i_op){.op = GIN_I_DESC_AMO + 11, .immediate = seen + 5, .value = seen};
+            at(mp, &words[2], &o.dst_win, &o.dst_off);
+            o.sig_off = 9;
+            uint64_t t = post(&p, &o);
+            if (!wait_word(&p.ring->replies[9].seq, t + 1))
+                return;
+            got = p.ring->replies[9].value;
+            if (got == seen)
+                break;
+            seen = got;
+            got = seen + 1;
+        }
+    }
+    finish(&p);
+    EXPECT_EQ_U64(p.ring->host->error, 0);
+}
+
+static void update_as_host(struct mp *mp, gin_at_t at0)
+{
+    gin_t *g = &mp->g;
+    gin_team_t w = gin_team_world(mp->comm);
+    EXPECT_OK(gin_open(&mp->dev, 0, g));
+    for (int i = 0; i < ROUNDS; i++) {
+        uint64_t seen = 0, old = 1;
+        EXPECT_OK(gin_amo_add(g, gin_thread(), w, 0, at0, 3));
+        EXPECT_OK(gin_amo_add32(g, gin_thread(), w, 0, gin_at(at0.win, at0.off + 8), 3));
+        EXPECT_OK(gin_signal(g, gin_thread(), w, 0, gin_weak_add_at(at0, 2)));
+        while (EXPECT_OK(gin_amo_cas(g, gin_thread(), w, 0, gin_at(at0.win, at0.off + 16), seen,
+                                     seen + 5, &old)) &&
+               old != seen)
+            seen = old;
+    }
+}
+
+/* The last rank has no GPU: the engine of rank 0 applies everybody's updates. */
+MP_TEST_OPT(one_applier_beside_a_rank_without_gpu, .ranks = "2 3", .only = MP_PROCS)
+{
+    bool cpu = mp->rank == mp->size - 1;
+    gin_devcomm_reqs_t r;
+    uint64_t n = (uint64_t)mp->size * ROUNDS, there[3];
+    char *sent = malloc(20 * K), *got = malloc(20 * K);
+    if (cpu)
+        setenv("FAKE_CUDA_DEVICES", "0", 1);
+    uint64_t *words = gin_calloc_kind(mp->comm, GIN_KIND_CUDA, 8, 8);
+    char *d = gin_malloc_kind(mp->comm, GIN_KIND_CUDA, 64 * K);
+    gin_at_t at0 = gin_at(gin_window_none(), 0);
+    gin_devcomm_reqs_init(&r);
+    r.device = cpu ? GIN_DEVICE_HOST : GIN_DEVICE_CUDA;
+    if (!EXPECT(words != NULL) || !EXPECT_OK(gin_devcomm_create(mp->comm, &r, &mp->dev)))
+        return;
+    EXPECT_OK(gin_window_of(mp->comm, words, &at0.win, &at0.off));
+    if (!cpu) {
+        EXPECT_EQ_INT(cuda_dc(mp)->reach.apply, 0);
+        EXPECT_EQ_INT(cuda_window(mp, at0.win)->apply, 0);
+        update_as_kernel(mp, words);
+    } else {
+        update_as_host(mp, at0);
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    if (mp->rank == 0) {
+        EXPECT_EQ_U64(words[0], 5 * n);
+        EXPECT_EQ_U64(words[1], 3 * n);
+        EXPECT_EQ_U64(words[2], 5 * n);
+    }
+    if (cpu) { /* bytes, in pieces */
+        gin_t *g = &mp->g;
+        gin_team_t w = gin_team_world(mp->comm);
+        gin_at_t to = gin_at(at0.win, 0);
+        EXPECT_OK(gin_window_of(mp->comm, d, &to.win, &to.off));
+        mp_poison(sent, 20 * K, 5);
+        EXPECT_OK(gin_put(g, gin_thread(), w, 0, to, gin_at_local(sent), 20 * K - 3,
+                          gin_set_at(gin_at(at0.win, at0.off + 24), 9)));
+        EXPECT_OK(gin_get(g, gin_thread(), w, 0, to, gin_at_local(got), 20 * K - 3));
+        MP_CHECK_PATTERN(got, 20 * K - 3, 5);
+        EXPECT_OK(gin_get(g, gin_thread(), w, 0, at0, gin_at_local(there), sizeof(there)));
+        EXPECT_EQ_U64(there[0], 5 * n);
+        EXPECT_FAILS(
+            gin_put(g, gin_thread(), w, mp->rank, to, gin_at_local(sent), 8, gin_no_action()),
+            GIN_ENOTSUP, "has no GPU");
+        EXPECT_FAILS(gin_put(g, gin_thread(), w, 0, to, to, 8, gin_no_action()), GIN_ENOTSUP,
+                     "has no GPU");
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    if (mp->rank == 0) {
+        EXPECT_EQ_U64(words[3], 9);
+        MP_CHECK_PATTERN(d, 20 * K - 3, 5);
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+    free(sent);
+    free(got);
+}

@@ -53,24 +53,6 @@ GIN_DEV uint32_t gin_i_amo_needs(int op)
                                  : (uint32_t)GIN_I_APPLY_ATOMICS;
 }
 
-/* By descriptor, by the leader. */
-GIN_DEV_CALL int gin_i_amo_engine(struct gin_i_ring *ring, const uint64_t *error, int world,
-                                  gin_at_t at, int op, uint32_t bytes, uint64_t value,
-                                  uint64_t expected, uint64_t timeout_ns, uint64_t *old)
-{
-    struct gin_i_op o;
-    gin_i_op_begin(&o, GIN_I_DESC_AMO + op, world);
-    o.flags = bytes == 4 ? (uint8_t)GIN_I_DESC_WORD32 : (uint8_t)0;
-    o.dst_win = gin_i_desc_window(at.win);
-    o.dst_off = at.off;
-    o.size = bytes;
-    o.immediate = value;
-    o.value = expected;
-    if (op < GIN_I_AMO_FETCH)
-        return gin_i_ring_post(ring, error, &o, 0, NULL);
-    return gin_i_ring_fetch(ring, error, &o, timeout_ns, old);
-}
-
 GIN_DEV int gin_i_dev_amo(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t at,
                           int op, uint32_t bytes, uint64_t value, uint64_t expected, uint64_t *old)
 {
