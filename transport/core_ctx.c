@@ -177,7 +177,6 @@ int gi_core_ctx_open(struct gi_core *core, uint32_t n, const struct gi_core_ctx_
     const struct gi_core_config *cfg = &core->config;
     struct name *mine = calloc(n, sizeof(*mine));
     struct name *all = calloc((size_t)cfg->size * n, sizeof(*all));
-    uint32_t made = 0;
     if (mine == NULL || all == NULL) {
         free(mine);
         free(all);
@@ -188,7 +187,6 @@ int gi_core_ctx_open(struct gi_core *core, uint32_t n, const struct gi_core_ctx_
         mine[i].tag = (core->next_tag + i) & 0xffff;
         mine[i].status = st;
         ctx[i] = st == GIN_OK ? take_shell(core) : NULL;
-        made += ctx[i] != NULL;
         if (st == GIN_OK)
             mine[i].status = st =
                 ctx[i] != NULL ? open_one(ctx[i], &config[i], &mine[i]) : gin_last_status();
@@ -206,14 +204,11 @@ int gi_core_ctx_open(struct gi_core *core, uint32_t n, const struct gi_core_ctx_
     free(all);
     if (told == GIN_OK)
         st = agree(core, st);
-    for (uint32_t i = 0; i < made && st != GIN_OK; i++) {
-        if (ctx[i]->open)
-            gi_core_ctx_close(ctx[i]);
-        else {
-            empty(ctx[i]);
+    for (uint32_t i = 0; i < n && st != GIN_OK; i++) {
+        if (ctx[i] != NULL && !ctx[i]->open)
             gi_core_leave(ctx[i]);
-            ctx[i]->taken = false;
-        }
+        gi_core_ctx_close(ctx[i]);
+        ctx[i] = NULL;
     }
     return st;
 }

@@ -56,7 +56,8 @@ void gi_core_plan(struct gi_core_plan *plan, const struct gi_net_caps *caps)
     plan->piece = min64(caps->max_msg, GI_CORE_PIECE_MAX);
     if (plan->ordered)
         plan->piece = min64(plan->piece, caps->waw_bytes);
-    plan->inject = plan->ordered ? min64(caps->inject, plan->piece) : 0;
+    /* What leaves no request has no completion either, which would be worth an echo. */
+    plan->inject = plan->ordered && !plan->remote_complete ? min64(caps->inject, plan->piece) : 0;
     /* Half of the receives are for what has no credit: replies, and a few acknowledgements. */
     uint32_t credits = caps->recvs == 0  ? GI_CORE_CREDITS
                        : caps->recvs > 5 ? (caps->recvs - 2) / 2

@@ -46,6 +46,8 @@ struct bed {
     struct gi_fault_plan plan;
     uint64_t peer_timeout_ns;
     unsigned mutate;
+    int fault_rank;      /* with expect_failure: only this rank has the plan */
+    bool expect_failure; /* of bed_open() */
     struct gi_self_hub *hub;
     struct bed_rank rank[BED_RANKS];
     struct bed_gather *gather;

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The core's operations one by one: what arrives, how many messages that took on each class of
+ * network, counters, notices, atomics, bounds.
+ */
+#include "core_bed.h"
+
+#include <string.h>
+
+#define SRC (128u << 10)
+
+static void open_plain(struct bed *b, const char *mask, int n)
+{
+    *b = (struct bed){.seed = 1};
+    bed_open(b, bed_mask(mask), n);
+}
+
+/* ---- messages per operation ---- */
+
+struct want {
+    unsigned writes, imms, natives, msgs, echoes;
+};
+
+static struct want counted(const uint64_t *before, const uint64_t *after)
+{
+    return (struct want){.writes = (unsigned)(after[GI_CORE_N_WRITE] - before[GI_CORE_N_WRITE]),
+                         .imms =
+                             (unsigned)(after[GI_CORE_N_WRITE_IMM] - before[GI_CORE_N_WRITE_IMM]),
+                         .natives = (unsigned)(after[GI_CORE_N_NATIVE] - before[GI_CORE_N_NATIVE]),
+                         .msgs = (unsigned)(after[GI_CORE_N_MSG] - before[GI_CORE_N_MSG]),
+                         .echoes = (unsigned)(after[GI_CORE_N_ECHO] - before[GI_CORE_N_ECHO])};
+}
+
+/* The operation, then quiet for what came before the next. */
+static void expect_put(struct bed *b, const struct gi_core_put *p, struct want w, const char *what)
+{
+    uint64_t before[GI_CORE_COUNTS];
+    const uint64_t *now = gi_core_counts(b->rank[0].ctx);
+    memcpy(before, now, sizeof(before));
+    EXPECT_EQ_INT(bed_put(b, 0, 1, p), GIN_OK);
+    EXPECT_EQ_INT(bed_quiet(b, 0, 1), GIN_OK);
+    struct want got = counted(before, now);
+    if (memcmp(&got, &w, sizeof(w)) != 0)
+        FAIL("%s, %s: writes %u %u, immediates %u %u, natives %u %u, messages %u %u, echoes %u %u",
+             b->mask->name, what, got.writes, w.writes, got.imms, w.imms, got.natives, w.natives,
+             got.msgs, w.msgs, got.echoes, w.echoes);
+    /* Nothing left that the peer does not know of: each starts from a clean peer. */
+    bed_idle(b);
+}
+
+struct row {
+    const char *mask;
+    struct want put, weak, strong, add, large_weak, large_strong, alone, word, large_word, value;
+};
+
+/* writes, with immediate, NIC atomics, messages, echoes until settled */
+static const struct row table[] = {
+    {"A",
+     {1, 0, 0, 0, 0},
+     {1, 0, 1, 0, 0},
+     {1, 0, 1, 0, 0},
+     {1, 0, 1, 0, 0},
+     {3, 0, 1, 0, 0},
+     {3, 0, 1, 0, 0},
+     {0, 0, 1, 0, 0},
+     {0, 0, 0, 1, 1},
+     {3, 0, 0, 1, 1},
+     {1, 0, 0, 0, 0}},
+    {"B64",
+     {1, 0, 0, 0, 1},
+     {0, 1, 0, 0, 1},
+     {0, 1, 0, 0, 1},
+     {0, 0, 0, 1, 1},
+     {2, 1, 0, 0, 1},
+     {2, 1, 0, 0, 1},
+     {0, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1},
+     {3, 0, 0, 1, 1},
+     {1, 0, 0, 0, 1}},
+    {"B32",
+     {1, 0, 0, 0, 1},
+     {0, 1, 0, 0, 1},
+     {0, 1, 0, 0, 1},
+     {0, 0, 0, 1, 1},
+     {2, 1, 0, 0, 1},
+     {2, 1, 0, 0, 1},
+     {0, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1},
+     {3, 0, 0, 1, 1},
+     {1, 0, 0, 0, 1}},
+    {"B0",
+     {1, 0, 0, 0, 1},
+     {0, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1},
+     {3, 0, 0, 1, 1},
+     {3, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1},
+     {3, 0, 0, 1, 1},
+     {1, 0, 0, 0, 1}},
+    {"C64",
+     {1, 0, 0, 0, 0},
+     {0, 1, 0, 0, 1},
+     {0, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1},
+     {3, 0, 0, 1, 1},
+     {3, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1},
+     {3, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1}},
+    {"C0",
+     {1, 0, 0, 0, 0},
+     {0, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1},
+     {3, 0, 0, 1, 1},
+     {3, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1},
+     {3, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1}},
+    {"D",
+     {1, 0, 0, 0, 0},
+     {1, 0, 1, 0, 0},
+     {1, 0, 1, 0, 0},
+     {1, 0, 1, 0, 0},
+     {3, 0, 1, 0, 0},
+     {3, 0, 1, 0, 0},
+     {0, 0, 1, 0, 0},
+     {0, 0, 0, 1, 1},
+     {3, 0, 0, 1, 1},
+     {0, 0, 0, 1, 1}},
+};
+
+TEST(messages_per_operation)
+{
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        const struct row *t = &table[i];
+        struct bed b;
+        open_plain(&b, t->mask, 2);
+        uint64_t value = 7;
+        struct gi_core_put p = bed_make_put(&b, 0, 64, SRC, 40);
+        struct gi_core_put large = bed_make_put(&b, 0, 64, SRC, 3 * 4096 - 5);
+        struct gi_core_action word = {
+            .kind = GI_CORE_WORD_ADD, .id = BED_WINDOW, .off = 8, .value = 1};
+        pt_step("%s", t->mask);
+        expect_put(&b, &p, t->put, "put");
+        p.action = bed_slot(0, 1, false);
+        expect_put(&b, &p, t->weak, "weak increment");
+        p.action = bed_slot(0, 1, true);
+        expect_put(&b, &p, t->strong, "strong increment");
+        p.action = bed_slot(0, ~(uint64_t)0, true);
+        expect_put(&b, &p, t->add, "large addend");
+        large.action = bed_slot(0, 1, false);
+        expect_put(&b, &large, t->large_weak, "large put, weak");
+        large.action = bed_slot(0, 1, true);
+        expect_put(&b, &large, t->large_strong, "large put, strong");
+        struct gi_core_put alone = {.action = bed_slot(0, 1, true)};
+        expect_put(&b, &alone, t->alone, "signal alone");
+        p.action = word;
+        expect_put(&b, &p, t->word, "word");
+        large.action = word;
+        expect_put(&b, &large, t->large_word, "large put, word");
+        struct gi_core_put v = {
+            .window = BED_WINDOW, .off = 16, .src = &value, .bytes = 8, .copy = true};
+        expect_put(&b, &v, t->value, "value");
+        EXPECT_EQ_U64(bed_signal(&b, 1, 0), 4);
+        EXPECT_EQ_U64(*(uint64_t *)(void *)(b.rank[1].memory + 16), 7);
+        bed_close(&b);
+    }
+}
+
+/* Signals while something is under way: the strong one waits for it, the weak one does not. */
+TEST(strong_waits_weak_does_not)
+{
+    struct bed b = {.seed = 3};
+    if (!bed_open(&b, bed_mask("C64"), 2))
+        return;
+    struct gi_core_put p = bed_make_put(&b, 0, 64, SRC, 1000), weak = p, alone = {.bytes = 0};
+    gi_fault_peer(b.rank[0].domain, 1, GI_FAULT_PEER_AGAIN);
+    EXPECT_EQ_INT(gi_core_put(b.rank[0].ctx, 1, &p), GIN_OK);
+    gi_fault_peer(b.rank[0].domain, 1, GI_FAULT_PEER_WELL);
+    alone.action = bed_slot(0, 1, true);
+    weak.action = bed_slot(1, 1, false);
+    EXPECT_EQ_INT(gi_core_put(b.rank[0].ctx, 1, &alone), GIN_OK);
+    EXPECT_EQ_U64(gi_core_counts(b.rank[0].ctx)[GI_CORE_N_MSG], 0);
+    EXPECT_EQ_INT(gi_core_put(b.rank[0].ctx, 1, &weak), GIN_OK);
+    EXPECT_EQ_U64(gi_core_counts(b.rank[0].ctx)[GI_CORE_N_WRITE_IMM], 1);
+    gi_core_poll(b.rank[1].core);
+    EXPECT_EQ_U64(bed_signal(&b, 1, 0), 0);
+    EXPECT_EQ_U64(bed_signal(&b, 1, 1), 1);
+    bed_idle(&b);
+    EXPECT_EQ_U64(bed_signal(&b, 1, 0), 1);
+    bed_close(&b);
+}
+
+/* ---- put and get of all sizes, everywhere, among several ranks ---- */
+
+struct told {
+    struct gi_core_notice notice; /* first */
+    int calls, status;
+};
+
+static void on_notice(struct gi_core_notice *n, int status)
+{
+    struct told *t = (struct told *)n;
+    t->calls++;
+    t->status = status;
+}
+
+static void pattern(unsigned char *p, uint64_t bytes, unsigned salt)
+{
+    for (uint64_t i = 0; i < bytes; i++)
+        p[i] = (unsigned char)(i * 7 + salt);
+}
+
+static void there_and_back(struct bed *b, int from, int to, uint64_t bytes)
+{
+    static unsigned char back[40000];
+    struct bed_rank *r = &b->rank[from];
+    struct told put_told = {.notice.fn = on_notice}, get_told = {.notice.fn = on_notice};
+    uint64_t counter = 0, off = pt_below(&b->random, 3000);
+    pattern(r->memory + SRC, bytes, (unsigned)bytes);
+    memset(b->rank[to].memory, 0xee, bytes + 6000);
+    struct gi_core_put p = bed_make_put(b, from, off, SRC, bytes);
+    p.counter = &counter;
+    p.notice = &put_told.notice;
+    EXPECT_EQ_INT(bed_put(b, from, to, &p), GIN_OK);
+    EXPECT_EQ_INT(bed_quiet(b, from, GI_CORE_ALL), GIN_OK);
+    EXPECT_EQ_INT(put_told.calls, 1);
+    EXPECT_EQ_INT(put_told.status, GIN_OK);
+    EXPECT_EQ_U64(counter, 1);
+    EXPECT_FILLED(b->rank[to].memory, off, 0xee);
+    EXPECT_EQ_INT(memcmp(b->rank[to].memory + off, r->memory + SRC, bytes), 0);
+    EXPECT_FILLED(b->rank[to].memory + off + bytes, 3000, 0xee);
+    memset(r->memory + SRC + 40000, 0xcc, bytes + 16);
+    struct gi_core_get g = {.window = BED_WINDOW,
+                            .off = off,
+                            .dst = r->memory + SRC + 40000,
+                            .bytes = bytes,
+                            .region = r->region,
+                            .counter = &counter,
+                            .notice = &get_told.notice};
+    EXPECT_EQ_INT(bed_get(b, from, to, &g), GIN_OK);
+    EXPECT_EQ_INT(bed_flush(b, from), GIN_OK);
+    memcpy(back, r->memory + SRC + 40000, bytes);
+    EXPECT_EQ_INT(memcmp(back, r->memory + SRC, bytes), 0);
+    EXPECT_FILLED(r->memory + SRC + 40000 + bytes, 16, 0xcc);
+    EXPECT_EQ_INT(get_told.calls, 1);
+    EXPECT_EQ_U64(counter, 2);
+}
+
+TEST(put_and_get)
+{
+    static const uint64_t sizes[] = {0, 1, 7, 8, 16, 80, 81, 95, 96, 97, 4095, 4096, 4097, 12289};
+    for (size_t m = 0; m < bed_n_masks; m++) {
+        struct bed b = {.seed = PT_SEED, .plan = {.hold = 6, .early = true, .again = 100}};
+        pt_step("%s", bed_masks[m].name);
+        if (bed_open(&b, &bed_masks[m], 3))
+            for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+                for (int to = 0; to < 3; to++) /* myself, too */
+                    there_and_back(&b, 0, to, sizes[i]);
+        bed_close(&b);
+    }
+}
+
+/* A put over the seam of a window that grew. */
+TEST(across_pieces)
+{
+    struct bed b;
+    open_plain(&b, "B64", 2);
+    memset(b.rank[0].memory, 0x42, 300);
+    struct gi_core_put p = bed_make_put(&b, 0, BED_BYTES / 2 - 100, 0, 300);
+    p.action = bed_slot(5, 1, true);
+    EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+    EXPECT_EQ_INT(bed_quiet(&b, 0, 1), GIN_OK);
+    EXPECT_FILLED(b.rank[1].memory + BED_BYTES / 2 - 100, 300, 0x42);
+    EXPECT_EQ_U64(bed_signal(&b, 1, 5), 1);
+    EXPECT_EQ_U64(gi_core_counts(b.rank[0].ctx)[GI_CORE_N_WRITE], 1);
+    EXPECT_EQ_U64(gi_core_counts(b.rank[0].ctx)[GI_CORE_N_WRITE_IMM], 1);
+    bed_close(&b);
+}
+
+TEST(bounds)
+{
+    struct bed b;
+    open_plain(&b, "B64", 2);
+    struct gi_core_ctx *ctx = b.rank[0].ctx;
+    struct gi_core_put p = bed_make_put(&b, 0, 0, 0, 16);
+    static const struct {
+        uint64_t off, bytes;
+        int status;
+    } rows[] = {{16, UINT64_MAX - 8, GIN_ERANGE}, {UINT64_MAX - 7, 16, GIN_ERANGE},
+                {BED_BYTES, 1, GIN_ERANGE},       {BED_BYTES + 1, 1, GIN_ERANGE},
+                {BED_BYTES - 16, 16, GIN_OK},     {BED_BYTES - 15, 16, GIN_ERANGE}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        p.off = rows[i].off;
+        p.bytes = rows[i].bytes;
+        EXPECT_EQ_INT(gi_core_put(ctx, 1, &p), rows[i].status);
+    }
+    p.off = 0;
+    p.bytes = 16;
+    p.window = BED_WINDOW ^ 1u << 20; /* another generation */
+    EXPECT_EQ_INT(gi_core_put(ctx, 1, &p), GIN_ESTATE);
+    p.window = 12345;
+    EXPECT_EQ_INT(gi_core_put(ctx, 1, &p), GIN_ESTATE);
+    p.window = BED_WINDOW;
+    p.bytes = 17;
+    p.copy = true;
+    EXPECT_EQ_INT(gi_core_put(ctx, 1, &p), GIN_EINVAL);
+    EXPECT_EQ_INT(gi_core_ctx_status(ctx, NULL, NULL), GIN_OK);
+    bed_close(&b);
+}
+
+/* ---- atomics ---- */
+
+static uint64_t fetch(struct bed *b, int from, enum gin_i_amo_op op, uint32_t bytes, uint64_t value,
+                      uint64_t expected)
+{
+    uint64_t old = 0xdead;
+    struct told t = {.notice.fn = on_notice};
+    struct gi_core_amo a = {.window = BED_WINDOW,
+                            .off = bytes == 8 ? 64 : 128,
+                            .op = op,
+                            .bytes = bytes,
+                            .value = value,
+                            .expected = expected,
+                            .old = &old,
+                            .notice = &t.notice};
+    EXPECT_EQ_INT(bed_amo(b, from, 1, &a), GIN_OK);
+    for (int n = 0; t.calls == 0 && n < 1000000; n++)
+        bed_step(b);
+    EXPECT_EQ_INT(t.calls, 1);
+    EXPECT_EQ_INT(t.status, GIN_OK);
+    return old;
+}
+
+static void all_atomics(struct bed *b, uint32_t bytes)
+{
+    uint64_t top = bytes == 8 ? (uint64_t)1 << 63 : (uint64_t)1 << 31;
+    EXPECT_EQ_U64(fetch(b, 0, GIN_I_AMO_SWAP, bytes, top + 5, 0), 0);
+    EXPECT_EQ_U64(fetch(b, 0, GIN_I_AMO_FETCH_ADD, bytes, top + 1, 0), top + 5);
+    EXPECT_EQ_U64(fetch(b, 0, GIN_I_AMO_FETCH_OR, bytes, 0xf0, 0), 6);
+    EXPECT_EQ_U64(fetch(b, 0, GIN_I_AMO_FETCH_AND, bytes, 0xf2, 0), 0xf6);
+    EXPECT_EQ_U64(fetch(b, 0, GIN_I_AMO_FETCH_XOR, bytes, 1, 0), 0xf2);
+    EXPECT_EQ_U64(fetch(b, 0, GIN_I_AMO_CAS, bytes, 9, 0xf2), 0xf3);
+    EXPECT_EQ_U64(fetch(b, 0, GIN_I_AMO_CAS, bytes, 9, 0xf3), 0xf3);
+    EXPECT_EQ_U64(fetch(b, 0, GIN_I_AMO_FETCH, bytes, 0, 0), 9);
+    struct gi_core_amo a = {.window = BED_WINDOW,
+                            .off = bytes == 8 ? 64 : 128,
+                            .op = GIN_I_AMO_ADD,
+                            .bytes = bytes,
+                            .value = 1};
+    for (int i = 0; i < 500; i++)
+        for (int r = 0; r < b->n; r++)
+            EXPECT_EQ_INT(bed_amo(b, r, 1, &a), GIN_OK);
+    for (int r = 0; r < b->n; r++)
+        EXPECT_EQ_INT(bed_quiet(b, r, 1), GIN_OK);
+    EXPECT_EQ_U64(fetch(b, 2, GIN_I_AMO_FETCH, bytes, 0, 0), 9 + 500 * (uint64_t)b->n);
+}
+
+TEST(atomics)
+{
+    static const char *const masks[] = {"A", "B64", "B-tiny", "C32", "C-no-dc"};
+    for (size_t m = 0; m < sizeof(masks) / sizeof(masks[0]); m++) {
+        struct bed b = {.seed = PT_SEED, .plan = {.hold = 5, .early = true, .again = 100}};
+        pt_step("%s", masks[m]);
+        if (bed_open(&b, bed_mask(masks[m]), 3)) {
+            all_atomics(&b, 8);
+            all_atomics(&b, 4);
+        }
+        bed_close(&b);
+    }
+}
+
+/* Many fetching ones under way: each is answered once, with a value of its own. */
+TEST(many_replies)
+{
+    enum { N = 300 };
+    static uint64_t old[N];
+    static bool seen[N];
+    struct bed b = {.seed = PT_SEED, .plan = {.hold = 9, .early = true, .again = 300}};
+    if (!bed_open(&b, bed_mask("C32"), 2))
+        return;
+    memset(seen, 0, sizeof(seen));
+    for (int i = 0; i < N; i++) {
+        struct gi_core_amo a = {.window = BED_WINDOW,
+                                .off = 8,
+                                .op = GIN_I_AMO_FETCH_ADD,
+                                .bytes = 8,
+                                .value = 1,
+                                .old = &old[i]};
+        EXPECT_EQ_INT(bed_amo(&b, 0, 1, &a), GIN_OK);
+    }
+    EXPECT_EQ_INT(bed_flush(&b, 0), GIN_OK);
+    for (int i = 0; i < N; i++)
+        if (EXPECT(old[i] < N && !seen[old[i]]))
+            seen[old[i]] = true;
+    bed_close(&b);
+}
+
+/* Words that only the owner's hook can reach. */
+TEST(words_of_a_gpu)
+{
+    uint64_t aside = 5, old = 0;
+    struct bed b = {.seed = 1, .aside = &aside};
+    if (!bed_open(&b, bed_mask("B64"), 2))
+        return;
+    struct gi_core_put p = {
+        .action = {.kind = GI_CORE_WORD_ADD, .id = BED_WINDOW, .off = BED_BYTES - 8, .value = 10}};
+    EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+    struct gi_core_amo a = {.window = BED_WINDOW,
+                            .off = BED_BYTES - 8,
+                            .op = GIN_I_AMO_FETCH_ADD,
+                            .bytes = 8,
+                            .value = 1,
+                            .old = &old};
+    EXPECT_EQ_INT(bed_amo(&b, 0, 1, &a), GIN_OK);
+    EXPECT_EQ_INT(bed_flush(&b, 0), GIN_OK);
+    EXPECT_EQ_U64(old, 15);
+    EXPECT_EQ_U64(aside, 16);
+    bed_close(&b);
+}
+
+/* ---- everybody to everybody ---- */
+
+TEST(all_to_all)
+{
+    for (size_t m = 0; m < bed_n_masks; m++) {
+        struct bed b = {.seed = PT_SEED, .plan = {.hold = 10, .early = true, .again = 200}};
+        int n = 2 + (int)(m % (BED_RANKS - 1));
+        pt_step("%s", bed_masks[m].name);
+        if (!bed_open(&b, &bed_masks[m], n))
+            return;
+        for (int round = 0; round < 40; round++)
+            for (int r = 0; r < n; r++)
+                for (int to = 0; to < n; to++) {
+                    uint64_t at = (uint64_t)(r * 40 + round) * 100;
+                    memset(b.rank[r].memory + SRC + (uint64_t)round * 100, r * 40 + round + 1, 100);
+                    struct gi_core_put p =
+                        bed_make_put(&b, r, at, SRC + (uint64_t)round * 100, 100);
+                    p.action = bed_slot((uint32_t)round % BED_SLOTS, 1, round % 3 == 0);
+                    EXPECT_EQ_INT(bed_put(&b, r, to, &p), GIN_OK);
+                }
+        bed_idle(&b);
+        for (int r = 0; r < n; r++) {
+            for (uint32_t s = 0; s < BED_SLOTS; s++)
+                EXPECT_EQ_U64(bed_signal(&b, r, s), 5u * (unsigned)n);
+            for (int from = 0; from < n; from++)
+                for (int round = 0; round < 40; round++)
+                    EXPECT_FILLED(b.rank[r].memory + (uint64_t)(from * 40 + round) * 100, 100,
+                                  (unsigned char)(from * 40 + round + 1));
+            EXPECT_EQ_U64(gi_core_counts(b.rank[r].ctx)[GI_CORE_N_REFUSED], 0);
+        }
+        bed_close(&b);
+    }
+}
