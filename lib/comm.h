@@ -170,6 +170,8 @@ int gi_window_cuda_heap(gin_comm_t *comm, uint64_t size);
 const struct gin_i_window *const *gi_windows_table(const gin_comm_t *comm);
 const struct gin_i_window *const *gi_windows_empty(void); /* every look-up fails */
 void gi_windows_count(const gin_comm_t *comm, uint64_t *windows, uint64_t *registrations);
+/* Why kernels do not load and store in a window over GPU memory of the program, or "". */
+const char *gi_windows_why_slow(const gin_comm_t *comm);
 /* The live window of a handle, or NULL (nothing recorded). */
 const struct gin_i_window *gi_window_find(const gin_comm_t *comm, gin_window_t win);
 uint64_t gi_window_size(const gin_comm_t *comm, const struct gin_i_window *w);

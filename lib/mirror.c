@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cuda_up.h"
+#include "peer_tables.h"
 #include "pinned.h"
 #include "window_impl.h"
 
@@ -24,6 +25,7 @@ struct gi_mirror {
     } list[GIN_I_LISTS];
     uint64_t *old; /* outgrown arrays of ranks */
     size_t n_old;
+    struct gi_tables tables; /* addresses of peers, for windows that have no stride */
     struct gi_pinned pinned;
 };
 
@@ -53,23 +55,47 @@ static bool in_host_heap(const gin_comm_t *comm, const struct gin_i_window *w, u
     return heap->handle != 0 && *off < GIN_LOAD_RELAXED(&heap->size);
 }
 
+/* Memory of the program: its own addresses where GPUs know them, and a table of its peers'. */
+static void show_registered(const struct gi_mirror *m, const struct gi_window *p,
+                            struct gin_i_window *e)
+{
+    bool gpu = e->kind == GIN_KIND_CUDA;
+    e->lsa_base = e->lsa_stride = 0;
+    if (!gpu && !p->pinned)
+        e->local = 0;
+    else if (gpu && p->direct)
+        e->apply = GIN_I_APPLY_ATOMICS | GIN_I_APPLY_STORES;
+    else if (!gpu)
+        e->apply = GIN_I_APPLY_STORES | (m->gpu->host_atomics ? GIN_I_APPLY_ATOMICS : 0);
+    if (p->direct && p->row != 0) {
+        e->mode = GIN_I_WINDOW_TABLE;
+        e->peers = (const uint64_t *)(uintptr_t)gi_tables_at(&m->tables, p->row);
+    }
+}
+
 /* An entry of the host's table as the GPU shall see it. */
 static struct gin_i_window entry_of(const gin_comm_t *comm, const struct gi_mirror *m, uint32_t id)
 {
     const struct gin_i_window *w = gi_window_at(&comm->windows->table, id);
+    const struct gi_window *p = gi_window_private(&comm->windows->table, id);
     struct gin_i_window e = *w;
     uint64_t off, pinned = m->pinned.bytes > GI_CONTROL ? m->pinned.bytes - GI_CONTROL : 0;
     e.peers = NULL;
     e.apply = 0;
     if (w->handle == 0)
         return (struct gin_i_window){0};
-    if (w->kind == GIN_KIND_CUDA) {
+    e.mode = GIN_I_WINDOW_SLOW;
+    if (w->kind == GIN_KIND_CUDA)
         e.size = gi_window_bytes(comm, w, id);
+    if (p->reg->heap == GI_NO_HEAP && (p->reg->gpu || p->pinned)) {
+        show_registered(m, p, &e);
+        return e;
+    }
+    if (w->kind == GIN_KIND_CUDA) {
         e.mode = w->flags & GIN_WIN_NO_LSA ? GIN_I_WINDOW_SLOW : GIN_I_WINDOW_STRIDE;
         e.apply = gi_words_by_engine(comm, w) ? 0 : GIN_I_APPLY_ATOMICS | GIN_I_APPLY_STORES;
         return e;
     }
-    e.mode = GIN_I_WINDOW_SLOW;
     if (!in_host_heap(comm, w, &off) || off >= pinned ||
         (id != 0 && w->size > pinned - off)) { /* the heap's window ends where kernels end */
         e.local = e.lsa_base = e.lsa_stride = 0;
@@ -112,14 +138,36 @@ static int reserve(struct gi_mirror *m, uint32_t id)
 int gi_mirror_reserve(gin_comm_t *comm, uint32_t id)
 {
     struct gi_mirror *m = mirror_of(comm);
-    return m != NULL ? reserve(m, id) : GIN_OK;
+    int st = m != NULL ? reserve(m, id) : GIN_OK;
+    return m != NULL && st == GIN_OK ? gi_tables_reserve(&m->tables) : st;
+}
+
+/* The row of a window's peers, before its entry leads there; after it has gone, the row rests. */
+static int write_peers(const gin_comm_t *comm, struct gi_mirror *m, uint32_t id)
+{
+    struct gi_window *p = gi_window_private(&comm->windows->table, id);
+    if (!p->direct || p->row != 0 || gi_window_at(&comm->windows->table, id)->handle == 0)
+        return GIN_OK;
+    int st = gi_tables_reserve(&m->tables);
+    if (st != GIN_OK)
+        return st;
+    p->row = gi_tables_take(&m->tables);
+    return gi_tables_write(&m->tables, p->row, p->peers);
 }
 
 static int write_window(const gin_comm_t *comm, struct gi_mirror *m, uint32_t id)
 {
+    struct gi_window *p = gi_window_private(&comm->windows->table, id);
+    int st = write_peers(comm, m, id);
+    if (st != GIN_OK)
+        return st;
     const struct gin_i_window e = entry_of(comm, m, id);
     uint32_t made = comm->windows->table.made;
-    int st = gi_gpu_write(m->gpu, gi_mirror_entry(comm, id), &e, sizeof(e));
+    st = gi_gpu_write(m->gpu, gi_mirror_entry(comm, id), &e, sizeof(e));
+    if (e.handle == 0 && p->row != 0) {
+        gi_tables_give(&m->tables, p->row);
+        p->row = 0;
+    }
     return st == GIN_OK ? gi_gpu_write(m->gpu, m->ids, &made, sizeof(made)) : st;
 }
 
@@ -201,9 +249,12 @@ static int allocate(struct gi_mirror *m)
     return st;
 }
 
-static void free_mirror(struct gi_mirror *m)
+static void free_mirror(const gin_comm_t *comm, struct gi_mirror *m)
 {
+    for (uint32_t id = 0; id < comm->windows->table.made; id++)
+        gi_window_private(&comm->windows->table, id)->row = 0;
     gi_pinned_release(&m->pinned);
+    gi_tables_close(&m->tables);
     for (uint32_t i = 0; i < GIN_I_WINDOW_PAGES; i++)
         gi_gpu_free(m->gpu, m->page[i]);
     for (uint32_t i = 0; i < GIN_I_LISTS; i++)
@@ -224,6 +275,7 @@ int gi_mirror_up(gin_comm_t *comm)
     if (m == NULL)
         return gi_fail(GIN_ENOMEM, "no memory for the table of windows");
     m->gpu = c->gpu;
+    m->tables = (struct gi_tables){.gpu = c->gpu, .n = (uint32_t)comm->shm->lsa_size};
     m->pinned = (struct gi_pinned){
         .gpu = c->gpu, .slots = comm->slots, .stride = comm->stride, .n = comm->shm->lsa_size};
     gi_pinned_grow(&m->pinned, GI_CONTROL + gi_heap_size(comm->heap));
@@ -243,7 +295,7 @@ int gi_mirror_up(gin_comm_t *comm)
     c->mirror = NULL;
     gi_teams_live(comm); /* waits for who is about to write a list */
 free_mirror:
-    free_mirror(m);
+    free_mirror(comm, m);
     return st;
 }
 
@@ -253,7 +305,7 @@ void gi_mirror_down(gin_comm_t *comm)
     if (m == NULL)
         return;
     comm->cuda->mirror = NULL;
-    free_mirror(m);
+    free_mirror(comm, m);
 }
 
 uint64_t gi_mirror_windows(const gin_comm_t *comm)

@@ -18,22 +18,6 @@
 #include "window_impl.h"
 
 #define ALL_FLAGS (GIN_WIN_STRICT_ORDERING | GIN_WIN_NO_LSA | GIN_WIN_READ_ONLY)
-#define NOT_HEAP  UINT64_MAX /* as offset in the heap */
-#define THE_HEAP  0u         /* id of the host heap's window */
-#define CUDA_HEAP 1u         /* id of the GPU heap's window */
-
-/* One registration in the making. */
-struct draft {
-    const char *call;
-    void *ptr;
-    uint64_t bytes;
-    unsigned flags;
-    enum gi_which_heap heap;
-    uint64_t heap_off; /* NOT_HEAP: other memory */
-    uint32_t id;
-    struct gi_registration *reg; /* fresh, to be used unless one can be shared */
-    uint64_t *peers;             /* for mode TABLE, or NULL */
-};
 
 int gi_windows_open(gin_comm_t *comm)
 {
@@ -63,8 +47,10 @@ free_state:
 
 static void free_registration(struct gi_registration *reg)
 {
-    if (reg != NULL)
-        free(reg->addr);
+    if (reg == NULL)
+        return;
+    gi_cuda_parts_close(reg->parts);
+    free(reg->addr);
     free(reg);
 }
 
@@ -88,11 +74,6 @@ void gi_windows_close(gin_comm_t *comm)
     comm->windows = NULL;
 }
 
-static struct gin_i_window *heap_window(const gin_comm_t *comm)
-{
-    return gi_window_at(&comm->windows->table, THE_HEAP);
-}
-
 static void open_heap(gin_comm_t *comm, uint64_t size)
 {
     struct gi_windows *ws = comm->windows;
@@ -102,7 +83,7 @@ static void open_heap(gin_comm_t *comm, uint64_t size)
     for (int r = 0; r < comm->size; r++)
         ws->same_process |=
             r != comm->rank && comm->shm->lsa_of[r] >= 0 && comm->cards[r].process == process;
-    gi_window_private(&ws->table, THE_HEAP)->reg = &ws->heap;
+    gi_window_private(&ws->table, GI_THE_HEAP)->reg = &ws->heap;
     struct gin_i_window w = {
         .size = size,
         .local = base + (uint64_t)comm->shm->lsa_rank * comm->stride,
@@ -110,52 +91,48 @@ static void open_heap(gin_comm_t *comm, uint64_t size)
         .lsa_stride = comm->stride,
         .mode = GIN_I_WINDOW_STRIDE,
     };
-    gi_window_table_publish(&ws->table, THE_HEAP, &w);
+    gi_window_table_publish(&ws->table, GI_THE_HEAP, &w);
 }
 
 int gi_window_heap(gin_comm_t *comm, uint64_t size)
 {
     struct gi_windows *ws = comm->windows;
     if (size == 0) {
-        gi_window_table_retract(&ws->table, THE_HEAP);
+        gi_window_table_retract(&ws->table, GI_THE_HEAP);
         ws->heap.windows = 0;
     } else if (ws->heap.windows == 0) {
         open_heap(comm, size);
         ws->heap.windows = 1;
     } else {
-        uint64_t had = GIN_LOAD_RELAXED(&heap_window(comm)->size);
-        GIN_STORE_RELEASE(&heap_window(comm)->size, size);
+        uint64_t had = GIN_LOAD_RELAXED(&gi_heap_window(comm)->size);
+        GIN_STORE_RELEASE(&gi_heap_window(comm)->size, size);
         if (size != had)
             gi_mirror_host_grown(comm);
     }
     return GIN_OK;
 }
 
-static struct gin_i_window *cuda_window(const gin_comm_t *comm)
-{
-    return gi_window_at(&comm->windows->table, CUDA_HEAP);
-}
-
 /* Host threads' inlined code sees a window of size 0, and leaves it to the library. */
 int gi_window_cuda_heap(gin_comm_t *comm, uint64_t size)
 {
     struct gi_windows *ws = comm->windows;
-    struct gi_window *p = gi_window_private(&ws->table, CUDA_HEAP);
+    struct gi_window *p = gi_window_private(&ws->table, GI_CUDA_HEAP_ID);
     if (size == p->gpu_bytes)
         return GIN_OK;
     GIN_STORE_RELAXED(&p->gpu_bytes, size);
     if (size == 0) {
-        gi_window_table_retract(&ws->table, CUDA_HEAP);
+        gi_window_table_retract(&ws->table, GI_CUDA_HEAP_ID);
+        gi_windows_forget_gpus(ws);
     } else if (ws->cuda_heap.windows == 0) {
         const struct gin_i_window w = {.local = gi_cuda_heap_base(comm->cuda),
                                        .lsa_base = comm->cuda->map->base + GI_CONTROL_CUDA,
                                        .lsa_stride = comm->cuda->map->stride,
                                        .kind = GIN_KIND_CUDA};
         p->reg = &ws->cuda_heap;
-        gi_window_table_publish(&ws->table, CUDA_HEAP, &w);
+        gi_window_table_publish(&ws->table, GI_CUDA_HEAP_ID, &w);
     }
     ws->cuda_heap.windows = size != 0;
-    gi_mirror_window(comm, CUDA_HEAP);
+    gi_mirror_window(comm, GI_CUDA_HEAP_ID);
     return GIN_OK;
 }
 
@@ -190,11 +167,11 @@ void gi_windows_count(const gin_comm_t *comm, uint64_t *windows, uint64_t *regis
 /* ---- registering ---- */
 
 /* All of it in the heap that w is the window of? */
-static bool in_heap(const gin_comm_t *comm, struct draft *d, const struct gin_i_window *w,
+static bool in_heap(const gin_comm_t *comm, struct gi_draft *d, const struct gin_i_window *w,
                     enum gi_which_heap heap)
 {
     uint64_t off = (uint64_t)(uintptr_t)d->ptr - w->local;
-    uint64_t size = gi_window_bytes(comm, w, heap == GI_CUDA_HEAP ? CUDA_HEAP : THE_HEAP);
+    uint64_t size = gi_window_bytes(comm, w, heap == GI_CUDA_HEAP ? GI_CUDA_HEAP_ID : GI_THE_HEAP);
     if (off > size || d->bytes > size - off)
         return false;
     d->heap = heap;
@@ -203,21 +180,21 @@ static bool in_heap(const gin_comm_t *comm, struct draft *d, const struct gin_i_
 }
 
 /* Where the draft's memory lies: a heap of mine, or memory that is no rank's slot. */
-static int locate(const gin_comm_t *comm, struct draft *d)
+static int locate(const gin_comm_t *comm, struct gi_draft *d)
 {
-    const struct gin_i_window *heap = heap_window(comm);
+    const struct gin_i_window *heap = gi_heap_window(comm);
     uint64_t start = (uint64_t)(uintptr_t)d->ptr, slots = (uint64_t)(uintptr_t)comm->slots;
     uint64_t end = slots + (uint64_t)comm->shm->lsa_size * comm->stride;
-    d->heap_off = NOT_HEAP;
+    d->heap_off = GI_NOT_HEAP;
     if (d->bytes == 0 || in_heap(comm, d, heap, GI_HOST_HEAP))
         return GIN_OK;
     if (gi_cuda_touches(comm, start, d->bytes))
-        return in_heap(comm, d, cuda_window(comm), GI_CUDA_HEAP)
+        return in_heap(comm, d, gi_cuda_window(comm), GI_CUDA_HEAP)
                    ? GIN_OK
                    : gi_fail(GIN_EINVAL,
                              "%s: [%p, +%llu) is not wholly in my GPU heap [%#llx, +%llu)", d->call,
                              d->ptr, (unsigned long long)d->bytes,
-                             (unsigned long long)cuda_window(comm)->local,
+                             (unsigned long long)gi_cuda_window(comm)->local,
                              (unsigned long long)gi_heap_size(comm->cuda->heap));
     if (start >= end || start + (d->bytes - 1) < slots)
         return GIN_OK;
@@ -228,7 +205,7 @@ static int locate(const gin_comm_t *comm, struct draft *d)
                    (unsigned long long)heap->size);
 }
 
-static int check(const gin_comm_t *comm, struct draft *d, const gin_window_t *win)
+static int check(const gin_comm_t *comm, struct gi_draft *d, const gin_window_t *win)
 {
     if (win == NULL)
         return gi_fail(GIN_EINVAL, "%s: no place for the window (NULL)", d->call);
@@ -236,12 +213,15 @@ static int check(const gin_comm_t *comm, struct draft *d, const gin_window_t *wi
         return gi_fail(GIN_EINVAL, "%s: flags %#x; known are %#x", d->call, d->flags, ALL_FLAGS);
     if (gi_cuda_touches(comm, (uint64_t)(uintptr_t)d->ptr, d->bytes)) /* nothing the CPU can test */
         return locate(comm, d);
+    gi_draft_place(comm, d);
+    if (d->place != GI_GPU_UNKNOWN && d->place != GI_GPU_PINNED) /* judged when all are seen */
+        return GIN_OK;
     int st = gi_window_check_range(d->call, d->ptr, d->bytes);
     return st == GIN_OK ? locate(comm, d) : st;
 }
 
 /* Take all that the commit may need. */
-static int prepare(gin_comm_t *comm, struct draft *d)
+static int prepare(gin_comm_t *comm, struct gi_draft *d)
 {
     struct gi_windows *ws = comm->windows;
     int st = gi_window_table_take(&ws->table, &d->id);
@@ -254,9 +234,10 @@ static int prepare(gin_comm_t *comm, struct draft *d)
         goto give_id;
     d->reg = calloc(1, sizeof(*d->reg));
     uint64_t *addr = calloc((size_t)comm->size, sizeof(*addr));
-    if (ws->same_process)
+    bool peers = ws->same_process || d->place != GI_GPU_UNKNOWN;
+    if (peers)
         d->peers = calloc((size_t)comm->shm->lsa_size, sizeof(*d->peers));
-    if (d->reg == NULL || addr == NULL || (ws->same_process && d->peers == NULL)) {
+    if (d->reg == NULL || addr == NULL || (peers && d->peers == NULL)) {
         st =
             gi_fail(GIN_ENOMEM, "%s: no memory for the addresses of %d ranks", d->call, comm->size);
         free(addr);
@@ -274,7 +255,7 @@ give_id:
     return st;
 }
 
-static void undo(gin_comm_t *comm, struct draft *d)
+static void undo(gin_comm_t *comm, struct gi_draft *d)
 {
     if (d->reg == NULL)
         return;
@@ -284,13 +265,13 @@ static void undo(gin_comm_t *comm, struct draft *d)
 }
 
 /* Show my draft, take everyone's address, get the verdict. */
-static int agree(gin_comm_t *comm, struct draft *d, int st)
+static int agree(gin_comm_t *comm, struct gi_draft *d, int st)
 {
     const struct gi_agree_record *all;
     struct gi_agree_record mine = {
         .seq = ++comm->calls,
         .op = GI_AGREE_WINDOW,
-        .kind = d->heap,
+        .kind = d->heap | d->place << 8,
         .size = d->flags,
         .align = d->heap_off,
         .extra = d->bytes,
@@ -303,21 +284,30 @@ static int agree(gin_comm_t *comm, struct draft *d, int st)
         gi_fail_context("%s", d->call);
         return exchanged;
     }
-    bool failed = false;
-    for (int r = 0; r < comm->size; r++)
+    bool failed = false, same = true;
+    for (int r = 0; r < comm->size; r++) {
         failed |= all[r].status != GIN_OK;
+        same &= all[r].seq == mine.seq && all[r].op == mine.op;
+    }
+    if (!failed && same) {
+        st = gi_draft_judge(comm, d);
+        if (st != GIN_OK)
+            return st;
+    }
     for (int r = 0; r < comm->size && !failed; r++) {
         const struct gi_agree_record *o = &all[r];
         if (o->seq == mine.seq && o->op == mine.op &&
-            (o->align == NOT_HEAP) != (mine.align == NOT_HEAP)) /* two heaps differ in kind */
+            (o->align == GI_NOT_HEAP) != (mine.align == GI_NOT_HEAP)) /* two heaps differ in kind */
             return gi_fail(GIN_EMISMATCH,
                            "%s: rank %d passed heap memory, rank %d memory outside the heap",
-                           d->call, mine.align == NOT_HEAP ? r : comm->rank,
-                           mine.align == NOT_HEAP ? comm->rank : r);
+                           d->call, mine.align == GI_NOT_HEAP ? r : comm->rank,
+                           mine.align == GI_NOT_HEAP ? comm->rank : r);
     }
+    mine.kind &= 0xff;
     for (int r = 0; r < comm->size; r++) {
         if (d->reg != NULL)
             d->reg->addr[r] = all[r].fingerprint;
+        comm->records[r].kind &= 0xff;    /* places were judged */
         comm->records[r].fingerprint = 0; /* addresses may differ, and nothing else */
         if (failed) {                     /* who failed may not have looked there */
             comm->records[r].align = mine.align;
@@ -328,19 +318,17 @@ static int agree(gin_comm_t *comm, struct draft *d, int st)
     return gi_agree_judge(&mine, comm->size, comm->records);
 }
 
-/*
- * The registration in which the draft's memory lies on every rank at one offset, or NULL. Only
- * addresses that all ranks know decide, in an order that all ranks share.
- */
-static struct gi_registration *find_shared(const gin_comm_t *comm, const struct draft *d,
-                                           uint64_t *off)
+/* Only addresses that all ranks know decide, in an order that all ranks share. */
+struct gi_registration *gi_registration_find(const gin_comm_t *comm, const struct gi_draft *d,
+                                             uint64_t *off)
 {
     const uint64_t *addr = d->reg->addr;
     uint32_t strict = d->flags & GIN_WIN_STRICT_ORDERING;
+    bool lsa = d->gpu && !(d->flags & GIN_WIN_NO_LSA);
     for (struct gi_registration *g = comm->windows->regs; g != NULL; g = g->next) {
         uint64_t at = addr[0] - g->addr[0];
-        if (g->strict != strict || addr[0] < g->addr[0] || at > g->bytes ||
-            d->bytes > g->bytes - at)
+        if (g->strict != strict || g->gpu != d->gpu || (g->parts != NULL) != lsa ||
+            addr[0] < g->addr[0] || at > g->bytes || d->bytes > g->bytes - at)
             continue;
         int r = 1;
         while (r < comm->size && addr[r] >= g->addr[r] && addr[r] - g->addr[r] == at)
@@ -354,15 +342,15 @@ static struct gi_registration *find_shared(const gin_comm_t *comm, const struct 
 }
 
 /* The draft's memory goes into a registration: the heap's, an older one, or its own. */
-static void adopt(gin_comm_t *comm, struct draft *d, struct gi_window *p)
+static void adopt(gin_comm_t *comm, struct gi_draft *d, struct gi_window *p)
 {
     struct gi_windows *ws = comm->windows;
     struct gi_registration *g = NULL;
-    if (d->heap_off != NOT_HEAP && !(d->flags & GIN_WIN_NO_LSA)) {
+    if (d->heap_off != GI_NOT_HEAP && !(d->flags & GIN_WIN_NO_LSA)) {
         g = d->heap == GI_CUDA_HEAP ? &ws->cuda_heap : &ws->heap;
         p->off = d->heap_off;
     } else if (d->bytes != 0) {
-        g = find_shared(comm, d, &p->off);
+        g = gi_registration_find(comm, d, &p->off);
     }
     if (g != NULL) {
         free_registration(d->reg);
@@ -371,6 +359,7 @@ static void adopt(gin_comm_t *comm, struct draft *d, struct gi_window *p)
         g->bytes = d->bytes;
         g->strict = d->flags & GIN_WIN_STRICT_ORDERING;
         g->heap = 0;
+        g->gpu = d->gpu;
         g->next = ws->regs;
         g->at = &ws->regs;
         if (g->next != NULL)
@@ -383,17 +372,21 @@ static void adopt(gin_comm_t *comm, struct draft *d, struct gi_window *p)
     p->reg = g;
 }
 
-/* My peers' addresses for mode TABLE: ranks that are threads of this process. */
+/* My peers' addresses for mode TABLE: as my GPU knows them, or ranks that are threads of this
+ * process. */
 static void fill_peers(gin_comm_t *comm, const struct gi_window *p, uint64_t *peers)
 {
+    const struct gi_cuda_parts *parts = p->reg->parts;
     for (int l = 0; l < comm->shm->lsa_size; l++) {
         int r = comm->shm->world_of[l];
-        if (comm->cards[r].process == comm->cards[comm->rank].process)
+        if (p->reg->gpu)
+            peers[l] = parts != NULL && parts->at[l] != 0 ? parts->at[l] + p->off : 0;
+        else if (comm->cards[r].process == comm->cards[comm->rank].process)
             peers[l] = p->reg->addr[r] + p->off;
     }
 }
 
-static uint64_t commit(gin_comm_t *comm, struct draft *d)
+static uint64_t commit(gin_comm_t *comm, struct gi_draft *d)
 {
     struct gi_windows *ws = comm->windows;
     struct gi_window *p = gi_window_private(&ws->table, d->id);
@@ -407,19 +400,27 @@ static uint64_t commit(gin_comm_t *comm, struct draft *d)
     if (d->heap == GI_CUDA_HEAP) {
         w.kind = GIN_KIND_CUDA;
         w.size = 0;
-        w.lsa_base = cuda_window(comm)->lsa_base + p->off;
-        w.lsa_stride = cuda_window(comm)->lsa_stride;
+        w.lsa_base = gi_cuda_window(comm)->lsa_base + p->off;
+        w.lsa_stride = gi_cuda_window(comm)->lsa_stride;
         p->gpu_bytes = d->bytes;
     } else if (p->reg->heap) {
-        w.lsa_base = heap_window(comm)->lsa_base + p->off;
+        w.lsa_base = gi_heap_window(comm)->lsa_base + p->off;
         w.lsa_stride = comm->stride;
         w.mode = GIN_I_WINDOW_STRIDE;
-    } else if (d->peers != NULL && !(d->flags & GIN_WIN_NO_LSA)) {
+    } else if (d->peers != NULL) {
+        bool lsa = !(d->flags & GIN_WIN_NO_LSA);
         fill_peers(comm, p, d->peers);
         w.peers = p->peers = d->peers;
         d->peers = NULL;
-        w.mode = GIN_I_WINDOW_TABLE;
+        w.mode = lsa && ws->same_process && !d->gpu ? GIN_I_WINDOW_TABLE : GIN_I_WINDOW_SLOW;
+        p->direct = lsa && (d->gpu ? p->reg->parts->complete : d->pinned);
     }
+    if (d->gpu) { /* host threads' inlined code sees no bytes */
+        w.kind = GIN_KIND_CUDA;
+        w.size = 0;
+        p->gpu_bytes = d->bytes;
+    }
+    p->pinned = d->place == GI_GPU_PINNED;
     free(d->peers);
     if (d->flags & GIN_WIN_READ_ONLY)
         w.mode = GIN_I_WINDOW_SLOW; /* inlined code does not tell a put from a get */
@@ -433,11 +434,12 @@ static uint64_t commit(gin_comm_t *comm, struct draft *d)
 int gin_window_register(gin_comm_t *comm, void *ptr, size_t bytes, unsigned flags,
                         gin_window_t *win)
 {
-    struct draft d = {.call = "gin_window_register",
-                      .ptr = ptr,
-                      .bytes = bytes,
-                      .flags = flags,
-                      .heap_off = NOT_HEAP};
+    struct gi_draft d = {.call = "gin_window_register",
+                         .ptr = ptr,
+                         .bytes = bytes,
+                         .flags = flags,
+                         .heap_off = GI_NOT_HEAP,
+                         .place = GI_GPU_UNKNOWN};
     int st = gi_comm_enter_up(comm, d.call);
     if (st != GIN_OK)
         return st;
@@ -445,6 +447,8 @@ int gin_window_register(gin_comm_t *comm, void *ptr, size_t bytes, unsigned flag
     if (st == GIN_OK)
         st = prepare(comm, &d);
     st = agree(comm, &d, st);
+    if (st == GIN_OK && d.gpu)
+        st = gi_draft_open(comm, &d);
     if (st != GIN_OK) {
         undo(comm, &d);
         return st;
@@ -454,15 +458,6 @@ int gin_window_register(gin_comm_t *comm, void *ptr, size_t bytes, unsigned flag
 }
 
 /* ---- deregistering ---- */
-
-static int check_live(const gin_comm_t *comm, const char *call, gin_window_t win)
-{
-    if (gi_window_find(comm, win) == NULL)
-        return gi_fail(GIN_ESTATE,
-                       "%s: window %#llx is not live in this communicator (deregistered before?)",
-                       call, (unsigned long long)win.w);
-    return GIN_OK;
-}
 
 static void drop_registration(struct gi_windows *ws, struct gi_registration *g)
 {
@@ -483,8 +478,8 @@ int gin_window_deregister(gin_comm_t *comm, gin_window_t win)
         return st;
     struct gi_windows *ws = comm->windows;
     uint32_t id = gi_window_id(win.w);
-    st = check_live(comm, call, win);
-    if (st == GIN_OK && (id == THE_HEAP || id == CUDA_HEAP))
+    st = gi_window_check_live(comm, call, win);
+    if (st == GIN_OK && (id == GI_THE_HEAP || id == GI_CUDA_HEAP_ID))
         st = gi_fail(GIN_EINVAL, "%s: this is the heap's window; it lives as long as the heap",
                      call);
     st = gi_agree_on(comm, GI_AGREE_WINDOW_FREE, win.w, 0, 0, st);
@@ -501,64 +496,5 @@ int gin_window_deregister(gin_comm_t *comm, gin_window_t win)
     free(p->peers);
     p->peers = NULL;
     gi_window_table_give(&ws->table, id);
-    return GIN_OK;
-}
-
-/* ---- asking ---- */
-
-gin_window_t gin_heap_window(gin_comm_t *comm, gin_kind_t kind)
-{
-    gin_window_t w = gin_window_none();
-    if (gi_comm_enter(comm, "gin_heap_window") != GIN_OK || !comm->up)
-        return w;
-    if (kind == GIN_KIND_HOST)
-        w.w = heap_window(comm)->handle;
-    else if (kind == GIN_KIND_CUDA)
-        w.w = cuda_window(comm)->handle;
-    return w;
-}
-
-int gin_window_of(gin_comm_t *comm, const void *ptr, gin_window_t *win, uint64_t *off)
-{
-    static const char call[] = "gin_window_of";
-    uint64_t addr = (uint64_t)(uintptr_t)ptr, id;
-    int st = gi_comm_enter(comm, call);
-    if (st != GIN_OK)
-        return st;
-    if (win == NULL || off == NULL)
-        return gi_fail(GIN_EINVAL, "%s: %s is NULL", call, win == NULL ? "win" : "off");
-    if (!gi_window_index_find(&comm->windows->index, addr, &id))
-        id = gi_cuda_owns(comm, addr) ? CUDA_HEAP : THE_HEAP;
-    const struct gin_i_window *w = gi_window_at(&comm->windows->table, (uint32_t)id);
-    uint64_t handle = GIN_LOAD_ACQUIRE(&w->handle);
-    if (handle == 0 || addr < w->local || addr - w->local >= gi_window_bytes(comm, w, (uint32_t)id))
-        return gi_fail(GIN_ERANGE, "%s: no window holds %p", call, ptr);
-    win->w = handle;
-    *off = addr - w->local;
-    return GIN_OK;
-}
-
-int gin_window_query(gin_comm_t *comm, gin_window_t win, gin_window_info_t *info)
-{
-    static const char call[] = "gin_window_query";
-    int st = gi_comm_enter(comm, call);
-    if (st == GIN_OK)
-        st = check_live(comm, call, win);
-    if (st != GIN_OK)
-        return st;
-    if (info == NULL || info->size_of < offsetof(gin_window_info_t, kind))
-        return gi_fail(GIN_EINVAL, "%s: info is NULL, or info->size_of is not its size", call);
-    const struct gin_i_window *w = gi_window_find(comm, win);
-    const struct gi_window *p = gi_window_private(&comm->windows->table, gi_window_id(win.w));
-    gin_window_info_t i = {
-        .size_of = info->size_of < sizeof(i) ? info->size_of : sizeof(i),
-        .base = (void *)(uintptr_t)w->local,
-        .size = gi_window_bytes(comm, w, gi_window_id(win.w)),
-        .flags = w->flags,
-        .kind = w->kind == GIN_KIND_CUDA ? GIN_KIND_CUDA : GIN_KIND_HOST,
-        .is_heap = gi_window_id(win.w) <= CUDA_HEAP,
-        .shared = p->reg->windows,
-    };
-    memcpy(info, &i, i.size_of);
     return GIN_OK;
 }

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the rooms of windows share: the state of a communicator's windows, registrations.
+ * What the rooms of windows share: the state of a communicator's windows, registrations, and one in
+ * the making.
  */
 #ifndef GI_WINDOW_IMPL_H
 #define GI_WINDOW_IMPL_H
 
 #include "comm.h"
+#include "cuda/memory.h"
+#include "transport/cuda/parts.h"
 #include "window_index.h"
 #include "window_table.h"
+
+#define GI_NOT_HEAP     UINT64_MAX /* as offset in the heap */
+#define GI_THE_HEAP     0u         /* id of the host heap's window */
+#define GI_CUDA_HEAP_ID 1u         /* id of the GPU heap's window */
 
 enum gi_which_heap { GI_NO_HEAP, GI_HOST_HEAP, GI_CUDA_HEAP };
 
@@ -21,6 +28,8 @@ struct gi_registration {
     uint64_t bytes;
     uint32_t strict;                    /* GIN_WIN_STRICT_ORDERING: another key with a network */
     uint32_t heap;                      /* enum gi_which_heap */
+    struct gi_cuda_parts *parts;        /* GPU memory outside the heap; NULL: no LSA wanted */
+    bool gpu;                           /* it is GPU memory outside the heap */
     int windows;                        /* that share it */
     struct gi_registration *next, **at; /* list; at: who points here */
 };
@@ -44,6 +53,51 @@ struct gi_windows {
     uint64_t n_local, local_capacity;
 };
 
+/* One registration in the making. */
+struct gi_draft {
+    const char *call;
+    void *ptr;
+    uint64_t bytes;
+    unsigned flags;
+    enum gi_which_heap heap;
+    uint64_t heap_off; /* GI_NOT_HEAP: other memory */
+    uint32_t place;    /* enum gi_gpu_place of my part, or GI_PLACE_NONE; heaps: UNKNOWN */
+    bool gpu;          /* all ranks that have a part passed GPU memory outside the heap */
+    bool pinned;       /* my LSA team is of this process, and its parts are pinned */
+    uint32_t id;
+    struct gi_registration *reg; /* fresh, to be used unless one can be shared */
+    uint64_t *peers;             /* for mode TABLE, or NULL */
+};
+#define GI_PLACE_NONE 7u /* NULL: a rank without GPU has no part of GPU memory */
+
+static inline struct gin_i_window *gi_heap_window(const gin_comm_t *comm)
+{
+    return gi_window_at(&comm->windows->table, GI_THE_HEAP);
+}
+
+static inline struct gin_i_window *gi_cuda_window(const gin_comm_t *comm)
+{
+    return gi_window_at(&comm->windows->table, GI_CUDA_HEAP_ID);
+}
+
+/* The registration in which the draft's memory lies on every rank at one offset, or NULL. */
+struct gi_registration *gi_registration_find(const gin_comm_t *comm, const struct gi_draft *draft,
+                                             uint64_t *off);
+
+/* ---- window_cuda.c ---- */
+
+/* Fill draft->place. Local. */
+void gi_draft_place(const gin_comm_t *comm, struct gi_draft *draft);
+/*
+ * All ranks' records of the draft are in comm->records, no rank has failed: is it GPU memory, and
+ * everywhere? GIN_OK, or the refusal of all ranks.
+ */
+int gi_draft_judge(const gin_comm_t *comm, struct gi_draft *draft);
+/* Collective, for draft->gpu: find out how the GPUs reach it. Undone with the registration. */
+int gi_draft_open(gin_comm_t *comm, struct gi_draft *draft);
+/* Forget how GPUs reach memory outside the heap: they go. */
+void gi_windows_forget_gpus(struct gi_windows *ws);
+
 /* Bytes of a window. Of GPU memory the table that host threads' inlined code reads shows none. */
 static inline uint64_t gi_window_bytes(const gin_comm_t *comm, const struct gin_i_window *w,
                                        uint32_t id)
@@ -53,6 +107,8 @@ static inline uint64_t gi_window_bytes(const gin_comm_t *comm, const struct gin_
                : GIN_LOAD_RELAXED(&w->size);
 }
 
+/* GIN_ESTATE with a text naming `call` unless the window is live. */
+int gi_window_check_live(const gin_comm_t *comm, const char *call, gin_window_t win);
 /* GIN_EINVAL or GIN_ERANGE with a text naming `call` unless [ptr, ptr + bytes) may be memory. */
 int gi_window_check_range(const char *call, const void *ptr, uint64_t bytes);
 

@@ -49,14 +49,26 @@ static gin_path_t refuse(const gin_comm_t *comm, const struct gin_i_window *w,
     return GIN_PATH_NONE;
 }
 
+/* Where my GPU has its part of GPU memory, 0: it does not reach it. */
+static uint64_t place_on_gpu(const gin_comm_t *comm, const struct gin_i_window *w,
+                             const struct gi_window *p, int lsa)
+{
+    if (lsa < 0 || (w->flags & GIN_WIN_NO_LSA))
+        return 0;
+    if (p->reg->gpu)
+        return p->peers[lsa];
+    return comm->cuda->map->reach[lsa] ? w->lsa_base + (uint64_t)lsa * w->lsa_stride : 0;
+}
+
 /* GPU memory: what a kernel of mine reaches. */
-static gin_path_t reach_cuda(const gin_comm_t *comm, const struct gin_i_window *w, int world,
-                             uint64_t off, void **addr)
+static gin_path_t reach_cuda(const gin_comm_t *comm, const struct gin_i_window *w,
+                             const struct gi_window *p, int world, uint64_t off, void **addr)
 {
     const struct gi_cuda *c = comm->cuda;
     int lsa = comm->shm->lsa_of[world];
-    if (lsa >= 0 && c->map->reach[lsa] && !(w->flags & GIN_WIN_NO_LSA)) {
-        *addr = (void *)(uintptr_t)(w->lsa_base + (uint64_t)lsa * w->lsa_stride + off);
+    uint64_t base = place_on_gpu(comm, w, p, lsa);
+    if (base != 0) {
+        *addr = (void *)(uintptr_t)(base + off);
         return GIN_PATH_LSA;
     }
     gi_fail(GIN_ENOTSUP, "rank %d's GPU memory in window %#llx cannot be reached: %s", world,
@@ -66,8 +78,9 @@ static gin_path_t reach_cuda(const gin_comm_t *comm, const struct gin_i_window *
             : c->devices[world] < 0   ? "that rank has no GPU"
             : other_host(comm, world) ? "another host, and no network transport is built yet"
             : lsa < 0                 ? "it is not load/store accessible"
-            : c->map->refused[0] != 0 ? c->map->refused
-                                      : "its mapping was not proven");
+            : p->reg->parts != NULL && p->reg->parts->why[0] != 0 ? p->reg->parts->why
+            : c->map->refused[0] != 0                             ? c->map->refused
+                                                                  : "its mapping was not proven");
     return GIN_PATH_NONE;
 }
 
@@ -83,7 +96,7 @@ gin_path_t gi_window_reach(gin_comm_t *comm, const struct gin_i_window *w, int w
         return GIN_PATH_SELF;
     }
     if (w->kind == GIN_KIND_CUDA)
-        return reach_cuda(comm, w, world, off, addr);
+        return reach_cuda(comm, w, p, world, off, addr);
     if (lsa >= 0 && p->reg->heap && !(w->flags & GIN_WIN_NO_LSA)) {
         uint64_t slot = (uint64_t)(uintptr_t)comm->slots + (uint64_t)lsa * comm->stride;
         *addr = (void *)(uintptr_t)(slot + GI_CONTROL + p->off + off);

@@ -27,6 +27,9 @@ struct gi_window {
     uint64_t off;       /* of the window in the registration's memory */
     uint64_t *peers;    /* owned; what struct gin_i_window.peers shows */
     uint64_t gpu_bytes; /* size, where my part is GPU memory */
+    bool pinned;        /* my part is host memory that GPUs reach at the same address */
+    bool direct;        /* kernels reach all LSA peers' parts at `peers` */
+    uint32_t row;       /* mirror.c: of `peers` in GPU memory, 0: none */
     uint32_t next;      /* free list */
 };
 

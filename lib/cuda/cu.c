@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include "base/log.h"
 
+#define LIBRARY     "libcuda.so.1"
 #define TEXT(name)  TEXT_(name) /* after expansion: the name with its version */
 #define TEXT_(name) #name
 
@@ -71,13 +72,29 @@ const struct gi_cu *gi_cu_load(const char *path, char *why, size_t n)
 {
     pthread_mutex_lock(&driver.lock);
     if (driver.state == 0)
-        driver.state = open_driver(path[0] != 0 ? path : "libcuda.so.1");
+        driver.state = open_driver(path[0] != 0 ? path : LIBRARY);
     int state = driver.state;
     pthread_mutex_unlock(&driver.lock);
     if (state > 0)
         return &driver.table;
     snprintf(why, n, "%s", driver.why);
     return NULL;
+}
+
+const struct gi_cu *gi_cu_if_there(const char *path)
+{
+    char why[8];
+    void *library = NULL;
+    pthread_mutex_lock(&driver.lock);
+    int state = driver.state;
+    pthread_mutex_unlock(&driver.lock);
+    if (state == 0)
+        library = dlopen(path[0] != 0 ? path : LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (library != NULL) {
+        gi_cu_load(path, why, sizeof(why));
+        dlclose(library);
+    }
+    return state > 0 || library != NULL ? gi_cu_load(path, why, sizeof(why)) : NULL;
 }
 
 const struct gi_cu *gi_cu(void)

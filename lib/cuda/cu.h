@@ -13,50 +13,58 @@
 #include <stddef.h>
 #include "base/log.h"
 
-#define GI_CU_ENTRIES(X)              \
-    X(cuCtxGetCurrent)                \
-    X(cuCtxGetDevice)                 \
-    X(cuCtxPopCurrent)                \
-    X(cuCtxPushCurrent)               \
-    X(cuCtxSetCurrent)                \
-    X(cuDeviceGet)                    \
-    X(cuDeviceGetAttribute)           \
-    X(cuDeviceGetCount)               \
-    X(cuDeviceGetName)                \
-    X(cuDeviceGetUuid)                \
-    X(cuDevicePrimaryCtxRelease)      \
-    X(cuDevicePrimaryCtxRetain)       \
-    X(cuDriverGetVersion)             \
-    X(cuGetErrorName)                 \
-    X(cuGetErrorString)               \
-    X(cuInit)                         \
-    X(cuMemAddressFree)               \
-    X(cuMemAddressReserve)            \
-    X(cuMemAlloc)                     \
-    X(cuMemCreate)                    \
-    X(cuMemExportToShareableHandle)   \
-    X(cuMemFree)                      \
-    X(cuMemFreeHost)                  \
-    X(cuMemGetAllocationGranularity)  \
-    X(cuMemHostAlloc)                 \
-    X(cuMemHostGetDevicePointer)      \
-    X(cuMemHostRegister)              \
-    X(cuMemHostUnregister)            \
-    X(cuMemImportFromShareableHandle) \
-    X(cuMemMap)                       \
-    X(cuMemRelease)                   \
-    X(cuMemSetAccess)                 \
-    X(cuMemUnmap)                     \
-    X(cuMemcpyAsync)                  \
-    X(cuMemcpyDtoDAsync)              \
-    X(cuMemcpyDtoHAsync)              \
-    X(cuMemcpyHtoDAsync)              \
-    X(cuMemsetD8Async)                \
-    X(cuStreamCreate)                 \
-    X(cuStreamDestroy)                \
-    X(cuStreamQuery)                  \
-    X(cuStreamSynchronize)            \
-    X(cuStreamWriteValue64)           \
+#define GI_CU_ENTRIES(X)                      \
+    X(cuCtxEnablePeerAccess)                  \
+    X(cuCtxGetCurrent)                        \
+    X(cuCtxGetDevice)                         \
+    X(cuCtxPopCurrent)                        \
+    X(cuCtxPushCurrent)                       \
+    X(cuCtxSetCurrent)                        \
+    X(cuDeviceGet)                            \
+    X(cuDeviceGetAttribute)                   \
+    X(cuDeviceGetCount)                       \
+    X(cuDeviceGetName)                        \
+    X(cuDeviceGetUuid)                        \
+    X(cuDevicePrimaryCtxRelease)              \
+    X(cuDevicePrimaryCtxRetain)               \
+    X(cuDriverGetVersion)                     \
+    X(cuGetErrorName)                         \
+    X(cuGetErrorString)                       \
+    X(cuInit)                                 \
+    X(cuIpcCloseMemHandle)                    \
+    X(cuIpcGetMemHandle)                      \
+    X(cuIpcOpenMemHandle)                     \
+    X(cuMemAddressFree)                       \
+    X(cuMemAddressReserve)                    \
+    X(cuMemAlloc)                             \
+    X(cuMemCreate)                            \
+    X(cuMemExportToShareableHandle)           \
+    X(cuMemFree)                              \
+    X(cuMemFreeHost)                          \
+    X(cuMemGetAddressRange)                   \
+    X(cuMemGetAllocationGranularity)          \
+    X(cuMemGetAllocationPropertiesFromHandle) \
+    X(cuMemHostAlloc)                         \
+    X(cuMemHostGetDevicePointer)              \
+    X(cuMemHostRegister)                      \
+    X(cuMemHostUnregister)                    \
+    X(cuMemImportFromShareableHandle)         \
+    X(cuMemMap)                               \
+    X(cuMemRelease)                           \
+    X(cuMemRetainAllocationHandle)            \
+    X(cuMemSetAccess)                         \
+    X(cuMemUnmap)                             \
+    X(cuMemcpyAsync)                          \
+    X(cuMemcpyDtoDAsync)                      \
+    X(cuMemcpyDtoHAsync)                      \
+    X(cuMemcpyHtoDAsync)                      \
+    X(cuMemsetD8Async)                        \
+    X(cuPointerGetAttributes)                 \
+    X(cuStreamCreate)                         \
+    X(cuStreamDestroy)                        \
+    X(cuStreamQuery)                          \
+    X(cuStreamSynchronize)                    \
+    X(cuStreamWriteValue64)                   \
     X(cuThreadExchangeStreamCaptureMode)
 
 /* What an older driver may lack; NULL in the table then. */
@@ -87,6 +95,8 @@ struct gi_cu {
 const struct gi_cu *gi_cu_load(const char *path, char *why, size_t n);
 /* The same once it was loaded. */
 const struct gi_cu *gi_cu(void);
+/* The driver where this process has opened its library already, by whomever; else NULL. Cheap. */
+const struct gi_cu *gi_cu_if_there(const char *path);
 
 /* Record a driver's error with what was done: "cuMemCreate of 8 bytes: CUDA_ERROR_...: text". */
 int gi_cu_fail(CUresult r, const char *fmt, ...) GIN_PRINTF(2, 3);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
-#include "cuda/cu.h"
+#include "cuda/gpu_int.h"
 
 #if GI_HAVE_CUDA
 
@@ -24,7 +24,7 @@ bool gi_gpu_driver(const char *driver, char *why, size_t n)
 
 /* ---- contexts ---- */
 
-static int enter(const struct gi_gpu *g, CUstreamCaptureMode *mode)
+int gi_gpu_enter(const struct gi_gpu *g, CUstreamCaptureMode *mode)
 {
     CUresult r = gi_cu()->cuCtxPushCurrent(g->context);
     if (r != CUDA_SUCCESS)
@@ -34,7 +34,7 @@ static int enter(const struct gi_gpu *g, CUstreamCaptureMode *mode)
     return GIN_OK;
 }
 
-static void leave(CUstreamCaptureMode mode)
+void gi_gpu_leave(CUstreamCaptureMode mode)
 {
     CUcontext was;
     gi_cu()->cuThreadExchangeStreamCaptureMode(&mode);
@@ -125,24 +125,24 @@ int gi_gpu_stream_open(struct gi_gpu *g, void **stream)
 {
     CUstreamCaptureMode mode;
     CUstream made = NULL;
-    int st = enter(g, &mode);
+    int st = gi_gpu_enter(g, &mode);
     if (st != GIN_OK)
         return st;
     st = gi_cu_fail(gi_cu()->cuStreamCreate(&made, CU_STREAM_NON_BLOCKING),
                     "cuStreamCreate on GPU %d", g->device);
     *stream = made;
-    leave(mode);
+    gi_gpu_leave(mode);
     return st;
 }
 
 void gi_gpu_stream_close(struct gi_gpu *g, void *stream)
 {
     CUstreamCaptureMode mode;
-    if (stream == NULL || enter(g, &mode) != GIN_OK)
+    if (stream == NULL || gi_gpu_enter(g, &mode) != GIN_OK)
         return;
     gi_cu()->cuStreamSynchronize(stream);
     gi_cu()->cuStreamDestroy(stream);
-    leave(mode);
+    gi_gpu_leave(mode);
 }
 
 int gi_gpu_open(const char *driver, int local_rank, struct gi_gpu **gpu, char *why, size_t n)
@@ -185,11 +185,11 @@ void gi_gpu_close(struct gi_gpu *g)
 int gi_gpu_health(struct gi_gpu *g)
 {
     CUstreamCaptureMode mode;
-    int st = enter(g, &mode);
+    int st = gi_gpu_enter(g, &mode);
     if (st != GIN_OK)
         return st;
     CUresult r = gi_cu()->cuStreamQuery(g->stream);
-    leave(mode);
+    gi_gpu_leave(mode);
     return r == CUDA_ERROR_NOT_READY ? GIN_OK : gi_cu_fail(r, "GPU %d (%s)", g->device, g->name);
 }
 
@@ -273,12 +273,12 @@ int gi_gpu_alloc(struct gi_gpu *g, uint64_t bytes, uint64_t *addr)
 {
     CUstreamCaptureMode mode;
     CUdeviceptr got = 0;
-    int st = enter(g, &mode);
+    int st = gi_gpu_enter(g, &mode);
     if (st != GIN_OK)
         return st;
     st = gi_cu_fail(gi_cu()->cuMemAlloc(&got, bytes), "cuMemAlloc of %llu bytes on GPU %d",
                     (ull)bytes, g->device);
-    leave(mode);
+    gi_gpu_leave(mode);
     if (st != GIN_OK)
         return st;
     st = gi_gpu_fill(g, got, 0, bytes);
@@ -292,10 +292,10 @@ int gi_gpu_alloc(struct gi_gpu *g, uint64_t bytes, uint64_t *addr)
 void gi_gpu_free(struct gi_gpu *g, uint64_t addr)
 {
     CUstreamCaptureMode mode;
-    if (addr == 0 || enter(g, &mode) != GIN_OK)
+    if (addr == 0 || gi_gpu_enter(g, &mode) != GIN_OK)
         return;
     gi_cu()->cuMemFree(addr);
-    leave(mode);
+    gi_gpu_leave(mode);
 }
 
 int gi_gpu_host_alloc(struct gi_gpu *g, uint64_t bytes, void **host, uint64_t *addr)
@@ -303,7 +303,7 @@ int gi_gpu_host_alloc(struct gi_gpu *g, uint64_t bytes, void **host, uint64_t *a
     CUstreamCaptureMode mode;
     CUdeviceptr there = 0;
     void *got = NULL;
-    int st = enter(g, &mode);
+    int st = gi_gpu_enter(g, &mode);
     if (st != GIN_OK)
         return st;
     CUresult r =
@@ -313,7 +313,7 @@ int gi_gpu_host_alloc(struct gi_gpu *g, uint64_t bytes, void **host, uint64_t *a
         if (r != CUDA_SUCCESS)
             gi_cu()->cuMemFreeHost(got);
     }
-    leave(mode);
+    gi_gpu_leave(mode);
     if (r != CUDA_SUCCESS)
         return gi_cu_fail(r, "cuMemHostAlloc of %llu bytes for GPU %d", (ull)bytes, g->device);
     memset(got, 0, bytes);
@@ -325,21 +325,21 @@ int gi_gpu_host_alloc(struct gi_gpu *g, uint64_t bytes, void **host, uint64_t *a
 void gi_gpu_host_free(struct gi_gpu *g, void *host)
 {
     CUstreamCaptureMode mode;
-    if (host == NULL || enter(g, &mode) != GIN_OK)
+    if (host == NULL || gi_gpu_enter(g, &mode) != GIN_OK)
         return;
     gi_cu()->cuMemFreeHost(host);
-    leave(mode);
+    gi_gpu_leave(mode);
 }
 
 int gi_gpu_host_register(struct gi_gpu *g, void *host, uint64_t bytes, bool *taken)
 {
     CUstreamCaptureMode mode;
-    int st = enter(g, &mode);
+    int st = gi_gpu_enter(g, &mode);
     if (st != GIN_OK)
         return st;
     CUresult r = gi_cu()->cuMemHostRegister(
         host, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
-    leave(mode);
+    gi_gpu_leave(mode);
     *taken = r == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     return *taken
                ? GIN_OK
@@ -349,10 +349,10 @@ int gi_gpu_host_register(struct gi_gpu *g, void *host, uint64_t bytes, bool *tak
 void gi_gpu_host_unregister(struct gi_gpu *g, void *host)
 {
     CUstreamCaptureMode mode;
-    if (enter(g, &mode) != GIN_OK)
+    if (gi_gpu_enter(g, &mode) != GIN_OK)
         return;
     gi_cu()->cuMemHostUnregister(host);
-    leave(mode);
+    gi_gpu_leave(mode);
 }
 
 /* ---- copies ---- */
@@ -363,14 +363,14 @@ static int finish(struct gi_gpu *g, CUstreamCaptureMode mode, CUresult r, const 
 {
     if (r == CUDA_SUCCESS)
         r = gi_cu()->cuStreamSynchronize(g->stream);
-    leave(mode);
+    gi_gpu_leave(mode);
     return gi_cu_fail(r, "%s of %llu bytes on GPU %d", what, (ull)bytes, g->device);
 }
 
 int gi_gpu_fill(struct gi_gpu *g, uint64_t addr, unsigned char byte, uint64_t bytes)
 {
     CUstreamCaptureMode mode;
-    int st = enter(g, &mode);
+    int st = gi_gpu_enter(g, &mode);
     return st != GIN_OK ? st
                         : finish(g, mode, gi_cu()->cuMemsetD8Async(addr, byte, bytes, g->stream),
                                  "cuMemsetD8Async", bytes);
@@ -379,7 +379,7 @@ int gi_gpu_fill(struct gi_gpu *g, uint64_t addr, unsigned char byte, uint64_t by
 int gi_gpu_write(struct gi_gpu *g, uint64_t addr, const void *from, uint64_t bytes)
 {
     CUstreamCaptureMode mode;
-    int st = enter(g, &mode);
+    int st = gi_gpu_enter(g, &mode);
     return st != GIN_OK ? st
                         : finish(g, mode, gi_cu()->cuMemcpyHtoDAsync(addr, from, bytes, g->stream),
                                  "cuMemcpyHtoDAsync", bytes);
@@ -388,7 +388,7 @@ int gi_gpu_write(struct gi_gpu *g, uint64_t addr, const void *from, uint64_t byt
 int gi_gpu_read(struct gi_gpu *g, void *to, uint64_t addr, uint64_t bytes)
 {
     CUstreamCaptureMode mode;
-    int st = enter(g, &mode);
+    int st = gi_gpu_enter(g, &mode);
     return st != GIN_OK ? st
                         : finish(g, mode, gi_cu()->cuMemcpyDtoHAsync(to, addr, bytes, g->stream),
                                  "cuMemcpyDtoHAsync", bytes);
@@ -397,7 +397,7 @@ int gi_gpu_read(struct gi_gpu *g, void *to, uint64_t addr, uint64_t bytes)
 int gi_gpu_copy(struct gi_gpu *g, uint64_t to, uint64_t from, uint64_t bytes)
 {
     CUstreamCaptureMode mode;
-    int st = enter(g, &mode);
+    int st = gi_gpu_enter(g, &mode);
     return st != GIN_OK ? st
                         : finish(g, mode, gi_cu()->cuMemcpyDtoDAsync(to, from, bytes, g->stream),
                                  "cuMemcpyDtoDAsync", bytes);

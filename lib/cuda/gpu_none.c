@@ -3,7 +3,9 @@
 #include "cuda/gpu.h"
 
 #include <stdio.h>
+#include <string.h>
 #include "base/log.h"
+#include "cuda/memory.h"
 
 #if !GI_HAVE_CUDA
 
@@ -27,6 +29,13 @@ int gi_gpu_open(const char *driver, int local_rank, struct gi_gpu **gpu, char *w
     *gpu = NULL;
     gi_gpu_driver(driver, why, n);
     return GIN_OK;
+}
+
+void gi_gpu_look(const char *driver, uint64_t addr, struct gi_gpu_range *range)
+{
+    (void)driver;
+    (void)addr;
+    memset(range, 0, sizeof(*range));
 }
 
 /* Every other entry: a result, and arguments that go unused. */
@@ -67,6 +76,14 @@ NONE_INT(gi_gpu_stream_open, struct gi_gpu *g, void **stream)
 NONE_VOID(gi_gpu_stream_close, struct gi_gpu *g, void *stream)
 NONE_INT(gi_gpu_copy_start, void *stream, uint64_t to, uint64_t from, uint64_t bytes)
 NONE_INT(gi_gpu_stamp, void *stream, uint64_t addr, uint64_t value)
+NONE_INT(gi_gpu_allocation, struct gi_gpu *g, uint64_t addr, uint64_t *start, uint64_t *bytes)
+NONE_INT(gi_gpu_ipc_get, struct gi_gpu *g, uint64_t addr, struct gi_gpu_ipc *handle)
+NONE_INT(gi_gpu_ipc_open, struct gi_gpu *g, const struct gi_gpu_ipc *handle, uint64_t *addr)
+NONE_VOID(gi_gpu_ipc_close, struct gi_gpu *g, uint64_t addr)
+NONE_INT(gi_gpu_befriend, struct gi_gpu *g, void *context)
+NONE_INT(gi_gpu_pieces, struct gi_gpu *g, uint64_t addr, uint64_t bytes, bool share,
+         struct gi_gpu_piece **pieces, uint32_t *n)
+NONE_VOID(gi_gpu_pieces_free, struct gi_gpu_piece *pieces, uint32_t n)
 #pragma GCC diagnostic pop
 
 #endif

@@ -9,12 +9,16 @@
 #ifndef GINSHMEM_TESTS_CUDA_FAKE_CUDA_H
 #define GINSHMEM_TESTS_CUDA_FAKE_CUDA_H
 
+#include <stddef.h>
+
 /* Make the nth call from now of an entry ("cuMemCreate") fail with a CUresult. 0: none. */
 void fake_cuda_fail(const char *entry, unsigned nth, int error);
 /* What exists: objects, reservations, maps, allocations, registrations, contexts, streams... */
 long fake_cuda_live(void);
 /* Calls of all entries so far, but for those that only look at the state of a context or stream. */
 long fake_cuda_calls(void);
+/* Memory as cuMemAlloc() gives it, but of a pool, or managed. 0: none. */
+unsigned long long fake_cuda_other(int managed, size_t bytes);
 /* Break a device: its context answers every call with an illegal address. */
 void fake_cuda_fault(int device);
 

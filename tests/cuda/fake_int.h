@@ -13,7 +13,19 @@
 #define GRANULE ((size_t)2 << 20)
 #define GARBAGE 0xa5 /* what fresh memory holds */
 
-enum kind { OBJECT, RESERVED, MAPPED, PLAIN, IPC, PINNED, REGISTERED, STREAM, BOUND };
+enum kind {
+    OBJECT,
+    RESERVED,
+    MAPPED,
+    PLAIN,
+    POOL,
+    MANAGED,
+    IPC,
+    PINNED,
+    REGISTERED,
+    STREAM,
+    BOUND
+};
 
 /* Everything that can be made and must be undone. */
 struct thing {
@@ -21,10 +33,12 @@ struct thing {
     enum kind kind;
     uintptr_t at; /* address; OBJECT, STREAM: that of the thing itself */
     size_t bytes;
-    int refs;        /* OBJECT: handles and maps; IPC: opens */
-    int fd;          /* OBJECT, PLAIN, IPC */
-    int device;      /* where it lies */
-    unsigned access; /* MAPPED: devices that may */
+    int refs;          /* OBJECT: handles and maps; IPC: opens */
+    int fd;            /* OBJECT, PLAIN, IPC */
+    int types;         /* OBJECT: kinds of handles that it may be exported as */
+    const void *owner; /* PLAIN, IPC: the context */
+    int device;        /* where it lies */
+    unsigned access;   /* MAPPED: devices that may */
     struct thing *object;
     size_t off;     /* BOUND: in its object */
     bool multicast; /* OBJECT: fake_multicast.c */

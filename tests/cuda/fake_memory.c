@@ -46,6 +46,7 @@ API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     struct thing *t = fake_make(OBJECT, 0, bytes);
     t->fd = new_memory(bytes);
     t->device = prop->location.id;
+    t->types = (int)prop->requestedHandleTypes;
     *handle = (CUmemGenericAllocationHandle)t->at;
     LEAVE(CUDA_SUCCESS);
 }
@@ -65,7 +66,8 @@ API CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandl
 {
     ENTER();
     struct thing *t = fake_find(OBJECT, (uintptr_t)handle);
-    if (t == NULL || flags != 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    if (t == NULL || flags != 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+        !(t->types & (int)type))
         LEAVE(CUDA_ERROR_INVALID_VALUE);
     *(int *)out = fcntl(t->fd, F_DUPFD_CLOEXEC, 3);
     LEAVE(CUDA_SUCCESS);
@@ -155,12 +157,18 @@ API CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 
 API CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *desc, size_t n)
 {
+    struct thing *m;
+    CUdeviceptr end = at + bytes;
     ENTER();
-    struct thing *m = fake_around(MAPPED, at, bytes);
-    if (m == NULL || n != 1 || desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    if (n != 1 || desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         LEAVE(CUDA_ERROR_INVALID_VALUE);
-    m->access |= 1u << desc->location.id;
-    mprotect((void *)m->at, m->bytes, PROT_READ | PROT_WRITE);
+    for (; at < end; at = m->at + m->bytes) { /* whole maps, one after the other */
+        m = fake_find(MAPPED, at);
+        if (m == NULL || m->bytes > end - at)
+            LEAVE(CUDA_ERROR_INVALID_VALUE);
+        m->access |= 1u << desc->location.id;
+        mprotect((void *)m->at, m->bytes, PROT_READ | PROT_WRITE);
+    }
     LEAVE(CUDA_SUCCESS);
 }
 
@@ -177,6 +185,7 @@ API CUresult cuMemAlloc(CUdeviceptr *at, size_t bytes)
     struct thing *t = fake_make(PLAIN, (uintptr_t)p, bytes);
     t->fd = fd;
     t->device = fake_current()->device;
+    t->owner = fake_current();
     *at = t->at;
     LEAVE(CUDA_SUCCESS);
 }
@@ -185,6 +194,8 @@ API CUresult cuMemFree(CUdeviceptr at)
 {
     ENTER();
     struct thing *t = fake_find(PLAIN, at);
+    t = t != NULL ? t : fake_find(POOL, at);
+    t = t != NULL ? t : fake_find(MANAGED, at);
     if (t == NULL)
         LEAVE(CUDA_ERROR_INVALID_VALUE);
     munmap((void *)t->at, t->bytes);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/os.h"
+#include "transport/cuda/report.h"
 
 #define PAGE        ((uint64_t)2 << 20)
 #define ROOMY       ((uint64_t)1 << 30)
@@ -41,42 +42,22 @@ struct gi_cuda_region {
 
 /* What a rank says at the end of a step. */
 struct report {
-    int32_t status;
-    uint32_t own; /* 1: it failed by itself, not because another one did */
-    char text[184];
+    struct gi_cuda_report head;
     uint64_t stride, region;
 };
 
 static void say(struct report *r, int status, bool own)
 {
     memset(r, 0, sizeof(*r));
-    r->status = status;
-    r->own = own;
-    if (status != GIN_OK)
-        snprintf(r->text, sizeof(r->text), "%s", gin_last_error());
+    gi_cuda_say(&r->head, status, own);
 }
 
-/* All reports, in *all (the caller frees it); one rank's failure is everybody's, with its text. */
 static int hear(const struct gi_cuda_map_config *c, const struct report *mine, struct report **all)
 {
-    const struct report *worst = NULL;
-    *all = malloc((size_t)c->shm.size * sizeof(**all));
-    if (*all == NULL)
-        return gi_fail(GIN_ENOMEM, "no memory for the reports of %d ranks", c->shm.size);
-    int st = c->shm.allgather(c->shm.arg, mine, *all, sizeof(*mine));
-    if (st != GIN_OK)
-        return st;
-    for (int r = 0; r < c->shm.size; r++) {
-        const struct report *o = &(*all)[r];
-        if (o->status != GIN_OK && (worst == NULL || (o->own && !worst->own)))
-            worst = o;
-    }
-    if (worst == NULL)
-        return GIN_OK;
-    if (worst - *all == c->shm.rank)
-        return gi_fail(worst->status, "%s", mine->text);
-    return gi_fail(worst->status, "rank %d: %.*s", (int)(worst - *all), (int)sizeof(worst->text),
-                   worst->text);
+    void *got;
+    int st = gi_cuda_hear(&c->shm, mine, sizeof(*mine), &got);
+    *all = got;
+    return st;
 }
 
 /* ---- opening ---- */

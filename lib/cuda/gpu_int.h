@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of this folder share of a GPU. */
+#ifndef GI_CUDA_GPU_INT_H
+#define GI_CUDA_GPU_INT_H
+
+#include "cuda/cu.h"
+#include "cuda/gpu.h"
+
+#if GI_HAVE_CUDA
+
+/* Make the GPU's context current, and let this thread's calls pass while streams are captured;
+ * both are undone by leaving. GIN_OK, or the recorded failure. */
+int gi_gpu_enter(const struct gi_gpu *gpu, CUstreamCaptureMode *mode);
+void gi_gpu_leave(CUstreamCaptureMode mode);
+
+#endif
+#endif
