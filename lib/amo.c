@@ -75,7 +75,7 @@ uint64_t gi_amo_apply(void *word, enum gin_i_amo_op op, uint32_t bytes, uint64_t
 
 /* This process's address of the word, or its place in GPU memory, or why there is none. */
 static int find_word(const gin_t *g, gin_team_t team, int peer, gin_at_t at, enum gin_i_amo_op op,
-                     uint32_t bytes, void **word, struct gi_gpu_place *gpu)
+                     uint32_t bytes, void **word, struct gi_gpu_spot *gpu)
 {
     gin_comm_t *comm = gi_comm_of(g);
     const struct gin_i_window *w;
@@ -117,7 +117,7 @@ int gin_i_amo(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
               uint64_t *old)
 {
     void *word;
-    struct gi_gpu_place gpu = {.w = NULL};
+    struct gi_gpu_spot gpu = {.w = NULL};
     if ((unsigned)op > GIN_I_AMO_CAS || (bytes != 4 && bytes != 8))
         return gi_fail(GIN_EINVAL, "atomic operation %u on %" PRIu32 " bytes is none", (unsigned)op,
                        bytes);

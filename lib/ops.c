@@ -24,7 +24,7 @@ struct op {
     gin_action_t action;
     uint64_t *counter;
     /* in GPU memory instead; w NULL: they are not */
-    struct gi_gpu_place gpu_remote, gpu_local, gpu_word;
+    struct gi_gpu_spot gpu_remote, gpu_local, gpu_word;
 };
 
 static int op_peer(struct op *o, gin_team_t team, int peer)
@@ -228,8 +228,8 @@ static int op_action(struct op *o, const gin_action_t *a)
 
 static int op_move_gpu(struct op *o, int put)
 {
-    struct gi_gpu_place *far = o->gpu_remote.w != NULL ? &o->gpu_remote : NULL;
-    struct gi_gpu_place *near = o->gpu_local.w != NULL ? &o->gpu_local : NULL;
+    struct gi_gpu_spot *far = o->gpu_remote.w != NULL ? &o->gpu_remote : NULL;
+    struct gi_gpu_spot *near = o->gpu_local.w != NULL ? &o->gpu_local : NULL;
     if (far == NULL && o->path == GIN_PATH_CMA)
         return gi_fail(GIN_ENOTSUP,
                        "%s: rank %d's part is user memory of another process, which is not copied "

@@ -17,12 +17,12 @@ static int no_gpu(int world)
 }
 
 int gi_op_gpu_find(gin_comm_t *comm, const struct gin_i_window *w, int world, uint64_t off,
-                   struct gi_gpu_place *p)
+                   struct gi_gpu_spot *p)
 {
     const struct gi_cuda *c = comm->cuda;
     void *addr = NULL;
     pid_t pid;
-    *p = (struct gi_gpu_place){.w = w, .world = world, .off = off};
+    *p = (struct gi_gpu_spot){.w = w, .world = world, .off = off};
     if (c->devices[world] < 0)
         return no_gpu(world);
     if (c->gpu != NULL && (world == comm->rank ||
@@ -34,7 +34,7 @@ int gi_op_gpu_find(gin_comm_t *comm, const struct gin_i_window *w, int world, ui
     return gi_ask_can(comm, world);
 }
 
-static int ask_pieces(gin_comm_t *comm, const struct gi_gpu_place *p, char *local, uint64_t bytes,
+static int ask_pieces(gin_comm_t *comm, const struct gi_gpu_spot *p, char *local, uint64_t bytes,
                       bool put)
 {
     struct gi_ask a = {.op = put ? GI_ASK_PUT : GI_ASK_GET,
@@ -49,8 +49,8 @@ static int ask_pieces(gin_comm_t *comm, const struct gi_gpu_place *p, char *loca
     return st;
 }
 
-int gi_op_gpu_move(gin_comm_t *comm, const struct gi_gpu_place *remote, void *remote_host,
-                   const struct gi_gpu_place *mine, void *local, uint64_t bytes, bool put)
+int gi_op_gpu_move(gin_comm_t *comm, const struct gi_gpu_spot *remote, void *remote_host,
+                   const struct gi_gpu_spot *mine, void *local, uint64_t bytes, bool put)
 {
     uint64_t far = remote != NULL ? remote->addr : (uint64_t)(uintptr_t)remote_host;
     uint64_t near = mine != NULL ? mine->addr : (uint64_t)(uintptr_t)local;
@@ -66,9 +66,9 @@ int gi_op_gpu_move(gin_comm_t *comm, const struct gi_gpu_place *remote, void *re
 }
 
 int gi_op_gpu_word_find(gin_comm_t *comm, const struct gin_i_window *w, int world, uint64_t off,
-                        uint32_t bytes, enum gin_i_amo_op op, struct gi_gpu_place *p)
+                        uint32_t bytes, enum gin_i_amo_op op, struct gi_gpu_spot *p)
 {
-    *p = (struct gi_gpu_place){.w = w, .world = world, .off = off};
+    *p = (struct gi_gpu_spot){.w = w, .world = world, .off = off};
     if (((w->local + off) & (bytes - 1)) != 0)
         return gi_fail(GIN_EINVAL, "the word at offset %" PRIu64 " is not %" PRIu32 "-byte aligned",
                        off, bytes);
@@ -87,7 +87,7 @@ int gi_op_gpu_word_find(gin_comm_t *comm, const struct gin_i_window *w, int worl
     return gi_op_gpu_find(comm, w, world, off, p);
 }
 
-int gi_op_gpu_word(gin_comm_t *comm, const struct gi_gpu_place *p, enum gin_i_amo_op op,
+int gi_op_gpu_word(gin_comm_t *comm, const struct gi_gpu_spot *p, enum gin_i_amo_op op,
                    uint32_t bytes, uint64_t value, uint64_t expected, uint64_t *was)
 {
     struct gi_ask a = {.op = (uint32_t)op, .bytes = bytes, .off = p->off, .value = value};
