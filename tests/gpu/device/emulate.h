@@ -207,6 +207,8 @@ EMU_LD(gin_i_ld32_relaxed_sys, uint32_t, __ATOMIC_RELAXED)
 EMU_LD(gin_i_ld32_relaxed_gpu, uint32_t, __ATOMIC_RELAXED)
 EMU_LD(gin_i_ld16_relaxed_sys, uint16_t, __ATOMIC_RELAXED)
 EMU_LD(gin_i_ld8_relaxed_sys, uint8_t, __ATOMIC_RELAXED)
+EMU_LD(gin_i_ld_generic, uint64_t, __ATOMIC_RELAXED)
+EMU_LD(gin_i_ld32_generic, uint32_t, __ATOMIC_RELAXED)
 EMU_ST(gin_i_st_relaxed_sys, uint64_t, EMU_RELAXED)
 EMU_ST(gin_i_st_release_sys, uint64_t, __ATOMIC_RELEASE)
 EMU_ST(gin_i_st_relaxed_gpu, uint64_t, EMU_RELAXED)
@@ -247,6 +249,17 @@ GIN_DEV struct gin_i_16 gin_i_nc_128(const void *p)
     return gin_i_ld128_relaxed_sys(p);
 }
 
+struct gin_i_48 {
+    struct gin_i_16 a, b, c;
+};
+
+GIN_DEV struct gin_i_48 gin_i_nc_384(const void *p)
+{
+    const char *at = (const char *)p;
+    struct gin_i_48 v = {gin_i_nc_128(at), gin_i_nc_128(at + 16), gin_i_nc_128(at + 32)};
+    return v;
+}
+
 /* The second half first: nobody may rely on their order. */
 GIN_DEV void gin_i_st128_relaxed_sys(void *p, uint64_t a, uint64_t b)
 {
@@ -273,6 +286,16 @@ GIN_DEV uint64_t gin_i_nc_u64(const void *p)
 GIN_DEV uint32_t gin_i_nc_u32(const void *p)
 {
     return *(const volatile uint32_t *)p;
+}
+
+GIN_DEV uint64_t gin_i_opaque(uint64_t v)
+{
+    return v;
+}
+
+GIN_DEV uint64_t gin_i_from_here(uint64_t v)
+{
+    return v;
 }
 
 GIN_DEV void gin_i_fence_sys(void)

@@ -14,23 +14,24 @@
 /* struct gin_i_round.state */
 #define GIN_I_ROUND_INSIDE  1u
 #define GIN_I_ROUND_ARRIVED 2u
+#define GIN_I_ROUND_BUSY    ((uint64_t)1 << 63) /* among lanes: the engine has something to do */
 
 /* What a call does of a barrier. */
 #define GIN_I_BARRIER_ARRIVE 1
 #define GIN_I_BARRIER_WAIT   2
 
-/* A pool in registers; a line of constants. */
+/* A pool in registers; a line of constants, read whole, so that a loop keeps it there. */
 GIN_DEV struct gin_i_pool gin_i_pool_read(const struct gin_i_pool *p)
 {
     struct gin_i_pool v;
-    struct gin_i_16 a = gin_i_nc_128(&p->count), b = gin_i_nc_128(&p->slot);
-    v.count = (uint32_t)a.a;
-    v.n = (uint32_t)(a.a >> 32);
-    v.me = (uint32_t)a.b;
-    v.beyond = (int32_t)(a.b >> 32);
-    v.slot = b.a;
-    v.peers = (const uint64_t *)b.b;
-    v.rounds = (struct gin_i_round *)gin_i_nc_u64(&p->rounds);
+    struct gin_i_48 line = gin_i_nc_384(p);
+    v.count = (uint32_t)line.a.a;
+    v.n = (uint32_t)(line.a.a >> 32);
+    v.me = (uint32_t)line.a.b;
+    v.beyond = (int32_t)(line.a.b >> 32);
+    v.slot = line.b.a;
+    v.peers = (const uint64_t *)line.b.b;
+    v.rounds = (struct gin_i_round *)line.c.a;
     v.world_of = NULL;
     return v;
 }
@@ -41,7 +42,7 @@ GIN_DEV int gin_i_pool_find(const gin_t *g, gin_barrier_t which, uint32_t index,
 {
     const struct gin_i_barriers *b = (const struct gin_i_barriers *)gin_i_nc_u64(&g->dc->barriers);
     const struct gin_i_pool *p;
-    if (b == NULL)
+    if (GIN_UNLIKELY(b == NULL))
         return GIN_ERANGE;
     if (which.kind < GIN_BARRIER_TEAM)
         p = &b->fixed[which.kind];
@@ -57,32 +58,36 @@ GIN_DEV int gin_i_pool_find(const gin_t *g, gin_barrier_t which, uint32_t index,
     return GIN_UNLIKELY(pool->beyond >= 0) ? GIN_ENOTSUP : GIN_OK;
 }
 
-/* Word of member `from` in the inbox of member `of`. */
-GIN_DEV uint64_t *gin_i_inbox(const struct gin_i_pool *p, uint32_t index, uint32_t of,
-                              uint32_t from)
+/* The member `i` places to the right of me. */
+GIN_DEV uint32_t gin_i_member(const struct gin_i_pool *p, uint32_t i)
 {
-    return (uint64_t *)(gin_i_nc_u64(&p->peers[of]) + index * p->slot) + from;
+    uint32_t r = p->me + i;
+    return r < p->n ? r : r - p->n;
 }
 
-/* By the lanes of one warp, each its members, from my right-hand neighbour on. */
+/* By the lanes of one warp, each its members, from my right-hand neighbour on; `to`: the inboxes of
+ * the first. */
 GIN_DEV void gin_i_barrier_arrive(const struct gin_i_pool *p, const struct gin_i_group *q,
-                                  uint32_t index, uint64_t round)
+                                  uint32_t index, uint64_t to, uint64_t round)
 {
-    for (uint32_t i = q->lane + 1; i < p->n; i += q->lanes) {
-        uint32_t r = p->me + i;
-        gin_i_st_relaxed_sys(gin_i_inbox(p, index, r < p->n ? r : r - p->n, p->me), round);
+#pragma unroll 1
+    for (uint32_t i = q->lane + 1; i < p->n;) {
+        gin_i_st_relaxed_sys((uint64_t *)(to + index * p->slot) + p->me, round);
+        i += q->lanes;
+        if (i < p->n)
+            to = gin_i_nc_u64(&p->peers[gin_i_member(p, i)]);
     }
 }
 
 /* A member's word may be a round ahead, never behind one that I finished. */
 GIN_DEV int gin_i_barrier_wait(const struct gin_i_pool *p, const struct gin_i_group *q,
-                               uint32_t index, uint64_t round, int acquire,
+                               const uint64_t *inbox, uint64_t round, int acquire,
                                struct gin_i_pause *pause, int poll)
 {
     int st = GIN_OK;
+#pragma unroll 1
     for (uint32_t i = q->lane + 1; i < p->n; i += q->lanes) {
-        uint32_t r = p->me + i;
-        const uint64_t *word = gin_i_inbox(p, index, p->me, r < p->n ? r : r - p->n);
+        const uint64_t *word = inbox + gin_i_member(p, i);
         while (gin_i_ld_relaxed_sys(word) < round) {
             if (poll)
                 return GIN_EAGAIN;
@@ -102,42 +107,79 @@ GIN_DEV uint64_t gin_i_barrier_deadline(const gin_t *g, const gin_wait_opt_t *op
                                                : gin_i_nc_u64(&g->dc->barrier_timeout_ns);
 }
 
+/* What a call asks for. */
+struct gin_i_barrier_call {
+    uint32_t index;
+    int what, acquire, release;
+    int complete; /* what the engine has still to do: 2 puts, 1 gets, 0 nothing */
+    const gin_wait_opt_t *opt;
+};
+
+/* What the engine has to finish first; then the arrivals' release begins anew. */
+GIN_DEV int gin_i_barrier_complete(const gin_t *g, const struct gin_i_group *q,
+                                   const struct gin_i_barrier_call *c, int release)
+{
+    int st = GIN_OK;
+    if (q->lane == 0)
+        st = gin_i_complete_now(g, c->complete > 1 ? GIN_I_QUIET : GIN_I_FLUSH, NULL);
+    st = gin_i_group_status(q, st);
+    if (release)
+        gin_i_fence_sys();
+    return st;
+}
+
 /*
- * By the lanes of the leader's warp: the whole of it. The release is a fence of the storing lanes,
- * which goes on while the claim is on its way.
+ * By the lanes of the leader's warp: the whole of it. The release is a fence of the storing lanes;
+ * whatever has to be read first is on its way meanwhile: the claim, with the round, whether the
+ * engine has something left to do, the first member's address.
  */
 GIN_DEV int gin_i_barrier_run(const gin_t *g, const struct gin_i_group *q,
-                              const struct gin_i_pool *p, uint32_t index, int what,
-                              gin_order_t order, const gin_wait_opt_t *opt)
+                              const struct gin_i_pool *p, const struct gin_i_barrier_call *c)
 {
-    uint64_t *state = &p->rounds[index].state, was = 0;
-    if (q->lane == 0)
+    uint64_t *state = &p->rounds[c->index].state, was = 0;
+    struct gin_i_16 posted = {0, 0};
+    int more = q->lane + 1 < p->n, st = GIN_OK;
+    if (q->lane == 0) {
         was = gin_i_atom_or_gpu(state, GIN_I_ROUND_INSIDE);
-    if ((order & GIN_ORDER_RELEASE) && (what & GIN_I_BARRIER_ARRIVE) && q->lane + 1 < p->n)
+        if (c->complete && g->ring != NULL)
+            posted = gin_i_ld128_relaxed_gpu(&g->ring->ticket);
+    }
+    uint64_t to = gin_i_nc_u64(&p->peers[more ? gin_i_member(p, q->lane + 1) : p->me]);
+    const uint64_t *inbox = (const uint64_t *)(gin_i_nc_u64(&p->peers[p->me]) + c->index * p->slot);
+    int arriving = more && c->release && (c->what & GIN_I_BARRIER_ARRIVE);
+    if (arriving)
         gin_i_fence_sys();
+    was = gin_i_from_here(was);
+    posted.a = gin_i_from_here(posted.a);
+    if (posted.a != posted.b || (c->complete && g->ring == NULL && gin_i_has_rings(g)))
+        was |= GIN_I_ROUND_BUSY;
     was = gin_i_group_share(q, was);
-    int arrived = (was & GIN_I_ROUND_ARRIVED) != 0, st = GIN_OK;
-    uint64_t round = (was >> 2) + !arrived;
+    int busy = was >> 63 != 0, arrived = (was & GIN_I_ROUND_ARRIVED) != 0;
+    was &= ~GIN_I_ROUND_BUSY;
     if (GIN_UNLIKELY(was & GIN_I_ROUND_INSIDE))
         return GIN_ESTATE;
     /* the halves come one after the other */
-    if (GIN_UNLIKELY(what == (arrived ? GIN_I_BARRIER_ARRIVE : GIN_I_BARRIER_WAIT))) {
+    if (GIN_UNLIKELY(c->what == (arrived ? GIN_I_BARRIER_ARRIVE : GIN_I_BARRIER_WAIT)))
+        st = GIN_ESTATE;
+    else if (GIN_UNLIKELY(busy))
+        st = gin_i_barrier_complete(g, q, c, arriving);
+    if (GIN_UNLIKELY(st != GIN_OK)) {
         if (q->lane == 0)
             gin_i_st_relaxed_gpu(state, was);
-        return GIN_ESTATE;
+        return st;
     }
+    uint64_t round = (was >> 2) + !arrived;
     if (!arrived)
-        gin_i_barrier_arrive(p, q, index, round);
-    if (what & GIN_I_BARRIER_WAIT) {
+        gin_i_barrier_arrive(p, q, c->index, to, round);
+    if (c->what & GIN_I_BARRIER_WAIT) {
         struct gin_i_pause pause =
-            gin_i_pause_begin(gin_i_error_word(g), NULL, gin_i_barrier_deadline(g, opt));
-        st = gin_i_group_worst(q, gin_i_barrier_wait(p, q, index, round,
-                                                     (order & GIN_ORDER_ACQUIRE) != 0, &pause,
-                                                     gin_i_dev_poll(opt)));
+            gin_i_pause_begin(gin_i_error_word(g), NULL, gin_i_barrier_deadline(g, c->opt));
+        st = gin_i_group_worst(
+            q, gin_i_barrier_wait(p, q, inbox, round, c->acquire, &pause, gin_i_dev_poll(c->opt)));
     }
     if (q->kind != GIN_GROUP_THREAD)
         __syncwarp(q->mask); /* the leader's state, below, opens the next round */
-    int open = !(what & GIN_I_BARRIER_WAIT) || st != GIN_OK;
+    int open = !(c->what & GIN_I_BARRIER_WAIT) || st != GIN_OK;
     if (q->lane == 0)
         gin_i_st_relaxed_gpu(state, round << 2 | (open ? GIN_I_ROUND_ARRIVED : 0u));
     return st;
@@ -159,18 +201,18 @@ GIN_DEV int gin_i_dev_barrier(const gin_t *g, gin_group_t grp, gin_barrier_t whi
         return st;
     int puts = fence == GIN_FENCE_ALL || (fence & GIN_FENCE_PUT);
     int gets = fence == GIN_FENCE_ALL || (fence & GIN_FENCE_GET);
+    /* over load and store the arrivals' release completes puts, and gets are complete */
+    struct gin_i_barrier_call c = {index,
+                                   what,
+                                   puts || (order & GIN_ORDER_ACQUIRE) != 0,
+                                   puts || (order & GIN_ORDER_RELEASE) != 0,
+                                   puts   ? 2
+                                   : gets ? 1
+                                          : 0,
+                                   opt};
     gin_i_group_sync(&q);
-    if (gin_i_group_helpers(&q, &warp)) {
-        /* over load and store the arrivals' release does it */
-        if ((puts || gets) && gin_i_has_rings(g)) {
-            if (q.lane == 0)
-                st = gin_i_complete_now(g, puts ? GIN_I_QUIET : GIN_I_FLUSH, NULL);
-            st = gin_i_group_status(&warp, st);
-        }
-        if (GIN_LIKELY(st == GIN_OK))
-            st = gin_i_barrier_run(g, &warp, &pool, index, what, puts ? GIN_ORDER_ACQ_REL : order,
-                                   opt);
-    }
+    if (gin_i_group_helpers(&q, &warp))
+        st = gin_i_barrier_run(g, &warp, &pool, &c);
     return gin_i_group_is_wide(&q) ? gin_i_group_status(&q, q.lane == 0 ? st : GIN_OK) : st;
 }
 

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copying by the lanes of a group. The widest unit that both ends allow, several of them in flight
- * per lane: that, not the instruction, decides the rate. Peers' memory is read past the first-level
- * cache, which may hold what an earlier get saw. Not API.
+ * Copying by the lanes of a group: in units of 16 bytes, several of them in flight per lane, since
+ * that decides the rate. Where both ends are not aligned alike, a unit is put together from two
+ * aligned ones of the source. Peers' memory is read past the first-level cache, which may hold what
+ * an earlier get saw. Not API.
  */
 #ifndef GINSHMEM_IMPL_DEV_COPY_H
 #define GINSHMEM_IMPL_DEV_COPY_H
 
 #include <ginshmem/impl/dev/ptx.h>
 
-/* Units in flight per lane. More fill the link with fewer threads, and cost registers. */
-#define GIN_I_COPY_FLIGHT 4
+/* Units in flight per lane. Loads over the link take three times as long as those from here; more
+ * than this fills no link faster, and costs registers. */
+#define GIN_I_FLIGHT_OUT 4
+#define GIN_I_FLIGHT_IN  8
 
 /* GIN_I_OUT: from here (any kind of address) to a peer. GIN_I_IN: from a peer to here. */
 enum gin_i_copy_way { GIN_I_OUT, GIN_I_IN };
@@ -19,18 +22,6 @@ enum gin_i_copy_way { GIN_I_OUT, GIN_I_IN };
 template <int way> GIN_DEV struct gin_i_16 gin_i_unit_load(const struct gin_i_16 *p)
 {
     return way == GIN_I_OUT ? gin_i_ld128_generic(p) : gin_i_ld128_relaxed_sys(p);
-}
-template <int way> GIN_DEV uint64_t gin_i_unit_load(const uint64_t *p)
-{
-    return way == GIN_I_OUT ? *p : gin_i_ld_relaxed_sys(p);
-}
-template <int way> GIN_DEV uint32_t gin_i_unit_load(const uint32_t *p)
-{
-    return way == GIN_I_OUT ? *p : gin_i_ld32_relaxed_sys(p);
-}
-template <int way> GIN_DEV uint16_t gin_i_unit_load(const uint16_t *p)
-{
-    return way == GIN_I_OUT ? *p : gin_i_ld16_relaxed_sys(p);
 }
 template <int way> GIN_DEV uint8_t gin_i_unit_load(const uint8_t *p)
 {
@@ -44,60 +35,94 @@ template <int way> GIN_DEV void gin_i_unit_store(struct gin_i_16 *p, struct gin_
     else
         gin_i_st128_generic(p, v);
 }
-template <int way, typename T> GIN_DEV void gin_i_unit_store(T *p, T v)
+
+/* The 16 bytes that begin `apart` (1 .. 15) bytes behind the start of `lo`. */
+GIN_DEV struct gin_i_16 gin_i_between(struct gin_i_16 lo, struct gin_i_16 hi, uint32_t apart)
 {
-    *p = v;
+    uint64_t x = apart < 8 ? lo.a : lo.b, y = apart < 8 ? lo.b : hi.a, z = apart < 8 ? hi.a : hi.b;
+    uint32_t bits = 8 * (apart & 7);
+    struct gin_i_16 v = {x >> bits | (y << 1) << (63 - bits), y >> bits | (z << 1) << (63 - bits)};
+    return v;
 }
 
-template <int way, typename T>
-GIN_DEV void gin_i_copy_units(uint64_t to, uint64_t from, uint64_t n, uint32_t lane, uint32_t lanes)
+/*
+ * Where a lane is in a copy: its next unit in both ends, and their ends. With `apart` the data
+ * begin so many bytes behind the source's units, which all lie within it.
+ */
+struct gin_i_course {
+    uint64_t to, from, to_end, from_end;
+    uint64_t step; /* bytes to the lane's next unit */
+    uint32_t apart;
+};
+
+/* Up to `flight` units, all under way before the first is stored. whole: they all exist. */
+template <int way, int shifted, int flight, int whole>
+GIN_DEV void gin_i_copy_some(struct gin_i_course *c)
 {
-    T *d = (T *)to;
-    const T *s = (const T *)from;
-    uint64_t i = lane;
-    const uint64_t step = lanes;
-#pragma unroll 1
-    for (; i + (GIN_I_COPY_FLIGHT - 1) * step < n; i += GIN_I_COPY_FLIGHT * step) {
-        T v[GIN_I_COPY_FLIGHT];
+    struct gin_i_16 lo[flight], hi[flight];
 #pragma unroll
-        for (int k = 0; k < GIN_I_COPY_FLIGHT; k++)
-            v[k] = gin_i_unit_load<way>(s + i + (uint64_t)k * step);
-#pragma unroll
-        for (int k = 0; k < GIN_I_COPY_FLIGHT; k++)
-            gin_i_unit_store<way>(d + i + (uint64_t)k * step, v[k]);
+    for (int k = 0; k < flight; k++) {
+        if (!whole)
+            lo[k].a = lo[k].b = hi[k].a = hi[k].b = 0; /* or registers keep what they had */
+        if (whole || c->from < c->from_end) {
+            lo[k] = gin_i_unit_load<way>((const struct gin_i_16 *)c->from);
+            if (shifted)
+                hi[k] = gin_i_unit_load<way>((const struct gin_i_16 *)c->from + 1);
+        }
+        c->from = gin_i_opaque(c->from + c->step);
     }
-#pragma unroll 1
-    for (; i < n; i += step)
-        gin_i_unit_store<way>(d + i, gin_i_unit_load<way>(s + i));
+#pragma unroll
+    for (int k = 0; k < flight; k++) {
+        if (whole || c->to < c->to_end)
+            gin_i_unit_store<way>((struct gin_i_16 *)c->to,
+                                  shifted ? gin_i_between(lo[k], hi[k], c->apart) : lo[k]);
+        c->to = gin_i_opaque(c->to + c->step);
+    }
 }
 
-/* Whole units, then the bytes before and behind them. */
+template <int way, int shifted> GIN_DEV void gin_i_copy_units(struct gin_i_course *c)
+{
+    const int flight = (way == GIN_I_OUT ? GIN_I_FLIGHT_OUT : GIN_I_FLIGHT_IN) >> shifted;
+#pragma unroll 1
+    while (c->from + (flight - 1) * c->step < c->from_end)
+        gin_i_copy_some<way, shifted, flight, 1>(c);
+    if (c->from < c->from_end)
+        gin_i_copy_some<way, shifted, flight, 0>(c);
+}
+
+/* The bytes before and behind the units. */
+template <int way>
+GIN_DEV void gin_i_copy_odd(uint64_t to, uint64_t from, uint64_t head, uint64_t body, uint64_t odd,
+                            uint32_t lane, uint32_t lanes)
+{
+#pragma unroll 1
+    for (uint64_t i = lane; i < odd; i += lanes) {
+        uint64_t at = i < head ? i : i + body;
+        *(uint8_t *)(to + at) = gin_i_unit_load<way>((const uint8_t *)(from + at));
+    }
+}
+
 template <int way>
 GIN_DEV_CALL void gin_i_copy(uint64_t to, uint64_t from, uint64_t bytes, uint32_t lane,
                              uint32_t lanes)
 {
-    uint32_t apart = (uint32_t)(to ^ from) | 16;
-    uint32_t unit = apart & (0 - apart); /* 1 .. 16: what both are aligned to after the head */
-    uint64_t head = (0 - to) & (unit - 1);
+    uint64_t head = (0 - to) & 15;
+    struct gin_i_course c;
+    c.apart = (uint32_t)(from + head) & 15;
+    head += head < c.apart ? 16 : 0;
     head = head < bytes ? head : bytes;
-    uint64_t units = (bytes - head) >> (__ffs((int)unit) - 1), body = units * unit,
-             odd = bytes - body;
-    if (GIN_LIKELY(unit == 16))
-        gin_i_copy_units<way, struct gin_i_16>(to + head, from + head, units, lane, lanes);
-    else if (unit == 8)
-        gin_i_copy_units<way, uint64_t>(to + head, from + head, units, lane, lanes);
-    else if (unit == 4)
-        gin_i_copy_units<way, uint32_t>(to + head, from + head, units, lane, lanes);
-    else if (unit == 2)
-        gin_i_copy_units<way, uint16_t>(to + head, from + head, units, lane, lanes);
+    uint64_t left = bytes - head + c.apart, more = c.apart != 0 ? 16 : 0;
+    uint64_t body = left < more ? 0 : (left - more) & ~(uint64_t)15;
+    c.step = 16 * (uint64_t)lanes;
+    c.to = to + head + 16 * lane;
+    c.to_end = to + head + body;
+    c.from = from + head - c.apart + 16 * lane;
+    c.from_end = from + head - c.apart + body;
+    if (GIN_LIKELY(c.apart == 0))
+        gin_i_copy_units<way, 0>(&c);
     else
-        gin_i_copy_units<way, uint8_t>(to, from, units, lane, lanes);
-#pragma unroll 1
-    for (uint64_t i = lane; i < odd; i += lanes) {
-        uint64_t at = i < head ? i : i + body;
-        gin_i_unit_store<way>((uint8_t *)(to + at),
-                              gin_i_unit_load<way>((const uint8_t *)(from + at)));
-    }
+        gin_i_copy_units<way, 1>(&c);
+    gin_i_copy_odd<way>(to, from, head, body, bytes - body, lane, lanes);
 }
 
 /* A few bytes by one lane, in any alignment. */
@@ -105,8 +130,7 @@ template <int way> GIN_DEV_CALL void gin_i_copy_few(uint64_t to, uint64_t from, 
 {
 #pragma unroll 1
     for (uint32_t i = 0; i < bytes; i++)
-        gin_i_unit_store<way>((uint8_t *)(to + i),
-                              gin_i_unit_load<way>((const uint8_t *)(from + i)));
+        *(uint8_t *)(to + i) = gin_i_unit_load<way>((const uint8_t *)(from + i));
 }
 
 /* An aligned word that one access moves, so that a poller sees it whole. */
@@ -116,19 +140,20 @@ GIN_DEV int gin_i_is_word(uint64_t to, uint64_t from, uint64_t bytes)
            ((to | from) & (bytes - 1)) == 0;
 }
 
-/* Up to 8 bytes by one lane, an aligned word in one access. */
-GIN_DEV void gin_i_word_out(uint64_t to, uint64_t from, uint64_t bytes)
+/* Up to 8 bytes of mine by one lane, an aligned word in one access. */
+GIN_DEV uint64_t gin_i_word_load(uint64_t from, uint64_t bytes)
 {
-    if (!gin_i_is_word(to, from, bytes))
-        gin_i_copy_few<GIN_I_OUT>(to, from, (uint32_t)bytes);
-    else if (bytes == 8)
-        gin_i_st_relaxed_sys((uint64_t *)to, *(const uint64_t *)from);
-    else if (bytes == 4)
-        gin_i_st32_relaxed_sys((uint32_t *)to, *(const uint32_t *)from);
-    else if (bytes == 2)
-        gin_i_st16_relaxed_sys((uint16_t *)to, *(const uint16_t *)from);
-    else
-        gin_i_st8_relaxed_sys((uint8_t *)to, *(const uint8_t *)from);
+    if (bytes == 8 && (from & 7) == 0)
+        return gin_i_ld_generic((const uint64_t *)from);
+    if (bytes == 4 && (from & 3) == 0)
+        return gin_i_ld32_generic((const uint32_t *)from);
+    if (bytes == 2 && (from & 1) == 0)
+        return *(const uint16_t *)from;
+    uint64_t v = 0;
+#pragma unroll 1
+    for (uint32_t i = 0; i < bytes; i++)
+        v |= (uint64_t) * (const uint8_t *)(from + i) << 8 * i;
+    return v;
 }
 
 GIN_DEV void gin_i_word_in(uint64_t to, uint64_t from, uint64_t bytes)

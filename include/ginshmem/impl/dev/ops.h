@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * put, get and signal in kernels. Everything is resolved first, by all lanes from the same
- * arguments, so that a refused group leaves at once with one verdict. Then: the group meets, its
- * lanes copy, it meets, and the leader signals with a release that covers what all of them wrote.
- * What is not mapped, and what is better left to the copy engine, becomes a descriptor. Not API.
+ * put, get and signal in kernels. A copy is resolved first, by all lanes from the same arguments,
+ * so that a refused group leaves at once with one verdict. Then: the group meets, its lanes copy,
+ * it meets, and the leader signals with a release that covers what all of them wrote. A word or a
+ * signal is all the leader's, between two meetings. What is not mapped, and what is better left to
+ * the copy engine, becomes a descriptor. Not API.
  */
 #ifndef GINSHMEM_IMPL_DEV_OPS_H
 #define GINSHMEM_IMPL_DEV_OPS_H
@@ -218,23 +219,77 @@ GIN_DEV int gin_i_cannot(const gin_t *g, struct gin_i_place p)
                                                          : (int)GIN_OK;
 }
 
-/* Signal and counter behind a copy; the group leaves together. */
-GIN_DEV int gin_i_dev_finish(const gin_t *g, const struct gin_i_group *q, int world,
-                             struct gin_i_place word, const gin_action_t *a,
-                             const gin_op_opt_t *opt)
+/* By the leader: signal and counter behind a copy. */
+GIN_DEV int gin_i_word_done(const gin_t *g, int world, struct gin_i_place word,
+                            const gin_action_t *a, const gin_op_opt_t *opt)
 {
-    int st = GIN_OK;
-    if (q->lane == 0) {
-        st = gin_i_dev_signal_now(g, world, word, a, GIN_SCOPE_SYSTEM);
-        gin_i_dev_count(g, opt);
-    }
-    if (g->ring != NULL && a->kind != GIN_ACTION_NONE)
-        return gin_i_group_status(q, st);
-    gin_i_group_sync(q);
-    return GIN_OK;
+    int st = gin_i_dev_signal_now(g, world, word, a, GIN_SCOPE_SYSTEM);
+    gin_i_dev_count(g, opt);
+    return st;
 }
 
 /* ---- the calls ---- */
+
+/* By the leader: a put by descriptor, out of the way of those that need none. */
+GIN_DEV_CALL int gin_i_put_post(struct gin_i_ring *ring, const uint64_t *error, int world,
+                                gin_at_t dst, gin_at_t src, uint64_t bytes, gin_action_t remote,
+                                const gin_op_opt_t *opt)
+{
+    struct gin_i_op o;
+    gin_i_op_begin(&o, GIN_I_DESC_PUT, world);
+    o.dst_win = gin_i_desc_window(dst.win);
+    o.dst_off = dst.off;
+    o.size = bytes;
+    gin_i_op_mine(&o, src, &o.src_win, &o.src_off);
+    gin_i_op_action(&o, &remote);
+    gin_i_op_options(&o, opt);
+    return gin_i_ring_post(ring, error, &o, opt == NULL || opt->given_release != GIN_SCOPE_SYSTEM,
+                           NULL);
+}
+
+/*
+ * Up to 8 bytes are the leader's, while the others wait for its verdict: they would only take turns
+ * with it. The word's load goes out first, and the rest is resolved while it is under way.
+ */
+GIN_DEV int gin_i_put_resolved(const gin_t *g, const struct gin_i_group *q, gin_team_t team,
+                               int peer, gin_at_t dst, gin_at_t src, uint64_t bytes,
+                               const gin_action_t *remote, const gin_op_opt_t *opt)
+{
+    int few = bytes <= 8;
+    struct gin_i_place from = gin_i_dev_local(g, src, bytes);
+    uint64_t value = few && from.status == GIN_OK ? gin_i_word_load(from.addr, bytes) : 0;
+    int world = gin_i_dev_world(g, team, peer);
+    if (GIN_UNLIKELY(world < 0))
+        return world;
+    int st = gin_i_dev_opt(g, opt);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
+    int lsa = gin_i_dev_lsa(g, world);
+    struct gin_i_place word = gin_i_dev_action(g, world, lsa, remote);
+    struct gin_i_place to = gin_i_dev_place(g, lsa, dst, bytes, world != g->rank);
+    if (GIN_UNLIKELY(gin_i_cannot(g, word) != GIN_OK))
+        return gin_i_cannot(g, word);
+    if (GIN_UNLIKELY(from.status < 0 || to.status < 0))
+        return from.status < 0 ? from.status : to.status;
+    int engine = from.status == GIN_I_ENGINE || to.status == GIN_I_ENGINE ||
+                 gin_i_engine_is_better(g, q, src, bytes, remote->kind);
+    if (GIN_UNLIKELY(engine && !gin_i_engine_can(src)))
+        return GIN_ENOTSUP;
+    if (few && !engine) {
+        gin_i_value_out(to.addr, value, bytes);
+        return gin_i_word_done(g, world, word, remote, opt);
+    }
+    if (!few)
+        gin_i_group_sync(q);
+    if (GIN_UNLIKELY(engine))
+        return q->lane == 0 ? gin_i_put_post(g->ring, gin_i_error_word(g), world, dst, src, bytes,
+                                             *remote, opt)
+                            : (int)GIN_OK;
+    gin_i_copy<GIN_I_OUT>(to.addr, from.addr, bytes, q->lane, q->lanes);
+    if (remote->kind != GIN_ACTION_NONE || opt != NULL)
+        gin_i_group_sync(q);
+    return q->lane == 0 ? gin_i_word_done(g, world, word, remote, opt) : (int)GIN_OK;
+}
 
 GIN_DEV int gin_i_dev_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t dst,
                           gin_at_t src, uint64_t bytes, const gin_action_t *remote,
@@ -244,60 +299,24 @@ GIN_DEV int gin_i_dev_put(const gin_t *g, gin_group_t grp, gin_team_t team, int 
     int st = gin_i_dev_enter(g, grp, 0, &q);
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
-    int world = gin_i_dev_world(g, team, peer);
-    if (GIN_UNLIKELY(world < 0))
-        return world;
-    st = gin_i_dev_opt(g, opt);
-    if (GIN_UNLIKELY(st != GIN_OK))
-        return st;
-    int lsa = gin_i_dev_lsa(g, world);
-    struct gin_i_place word = gin_i_dev_action(g, world, lsa, remote);
-    struct gin_i_place from = gin_i_dev_local(g, src, bytes);
-    struct gin_i_place to = gin_i_dev_place(g, lsa, dst, bytes, world != g->rank);
-    if (GIN_UNLIKELY(gin_i_cannot(g, word) != GIN_OK))
-        return gin_i_cannot(g, word);
-    if (GIN_UNLIKELY(from.status < 0 || to.status < 0))
-        return from.status < 0 ? from.status : to.status;
-    if (GIN_UNLIKELY(from.status == GIN_I_ENGINE || to.status == GIN_I_ENGINE ||
-                     gin_i_engine_is_better(g, &q, src, bytes, remote->kind))) {
-        struct gin_i_op o;
-        if (!gin_i_engine_can(src))
-            return GIN_ENOTSUP;
-        gin_i_op_begin(&o, GIN_I_DESC_PUT, world);
-        o.dst_win = gin_i_desc_window(dst.win);
-        o.dst_off = dst.off;
-        o.size = bytes;
-        gin_i_op_mine(&o, src, &o.src_win, &o.src_off);
-        gin_i_op_action(&o, remote);
-        gin_i_op_options(&o, opt);
-        return gin_i_dev_engine(g, &q, &o, opt == NULL || opt->given_release != GIN_SCOPE_SYSTEM);
-    }
-    gin_i_group_sync(&q);
-    if (bytes <= 8) {
-        if (q.lane == 0)
-            gin_i_word_out(to.addr, from.addr, bytes);
-    } else {
-        gin_i_copy<GIN_I_OUT>(to.addr, from.addr, bytes, q.lane, q.lanes);
-        if (remote->kind != GIN_ACTION_NONE || opt != NULL)
-            gin_i_group_sync(&q);
-    }
-    return gin_i_dev_finish(g, &q, world, word, remote, opt);
+    if (bytes <= 8)
+        gin_i_group_sync(&q);
+    if (bytes > 8 || q.lane == 0)
+        st = gin_i_put_resolved(g, &q, team, peer, dst, src, bytes, remote, opt);
+    return gin_i_group_status(&q, st);
 }
 
-GIN_DEV int gin_i_dev_put_value(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,
-                                gin_at_t dst, uint64_t value, uint64_t bytes,
-                                const gin_action_t *remote, const gin_op_opt_t *opt)
+/* By the leader. */
+GIN_DEV int gin_i_value_word(const gin_t *g, gin_team_t team, int peer, gin_at_t dst,
+                             uint64_t value, uint64_t bytes, const gin_action_t *remote,
+                             const gin_op_opt_t *opt)
 {
-    struct gin_i_group q;
-    int st = gin_i_dev_enter(g, grp, 0, &q);
-    if (GIN_UNLIKELY(st != GIN_OK))
-        return st;
     if (GIN_UNLIKELY(bytes - 1 > 7))
         return GIN_ERANGE;
     int world = gin_i_dev_world(g, team, peer);
     if (GIN_UNLIKELY(world < 0))
         return world;
-    st = gin_i_dev_opt(g, opt);
+    int st = gin_i_dev_opt(g, opt);
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
     int lsa = gin_i_dev_lsa(g, world);
@@ -316,12 +335,25 @@ GIN_DEV int gin_i_dev_put_value(const gin_t *g, gin_group_t grp, gin_team_t team
         o.immediate = value;
         gin_i_op_action(&o, remote);
         gin_i_op_options(&o, opt);
-        return gin_i_dev_engine(g, &q, &o, remote->kind != GIN_ACTION_NONE);
+        return gin_i_ring_post(g->ring, gin_i_error_word(g), &o, remote->kind != GIN_ACTION_NONE,
+                               NULL);
     }
+    gin_i_value_out(to.addr, value, bytes);
+    return gin_i_word_done(g, world, word, remote, opt);
+}
+
+GIN_DEV int gin_i_dev_put_value(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,
+                                gin_at_t dst, uint64_t value, uint64_t bytes,
+                                const gin_action_t *remote, const gin_op_opt_t *opt)
+{
+    struct gin_i_group q;
+    int st = gin_i_dev_enter(g, grp, 0, &q);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
     gin_i_group_sync(&q);
     if (q.lane == 0)
-        gin_i_value_out(to.addr, value, bytes);
-    return gin_i_dev_finish(g, &q, world, word, remote, opt);
+        st = gin_i_value_word(g, team, peer, dst, value, bytes, remote, opt);
+    return gin_i_group_status(&q, st);
 }
 
 GIN_DEV int gin_i_dev_get(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t src,
@@ -367,6 +399,26 @@ GIN_DEV int gin_i_dev_get(const gin_t *g, gin_group_t grp, gin_team_t team, int 
     return GIN_OK;
 }
 
+/* By the leader. */
+GIN_DEV int gin_i_signal_word(const gin_t *g, gin_team_t team, int peer, const gin_action_t *remote,
+                              const gin_op_opt_t *opt)
+{
+    if (GIN_UNLIKELY(remote->kind == GIN_ACTION_NONE))
+        return GIN_EINVAL;
+    int world = gin_i_dev_world(g, team, peer);
+    if (GIN_UNLIKELY(world < 0))
+        return world;
+    int st = gin_i_dev_opt(g, opt);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
+    struct gin_i_place word = gin_i_dev_action(g, world, gin_i_dev_lsa(g, world), remote);
+    if (GIN_UNLIKELY(gin_i_cannot(g, word) != GIN_OK))
+        return gin_i_cannot(g, word);
+    st = gin_i_dev_signal_now(g, world, word, remote, gin_i_dev_scope(opt));
+    gin_i_dev_count(g, opt);
+    return st;
+}
+
 GIN_DEV int gin_i_dev_signal(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,
                              const gin_action_t *remote, const gin_op_opt_t *opt)
 {
@@ -374,26 +426,10 @@ GIN_DEV int gin_i_dev_signal(const gin_t *g, gin_group_t grp, gin_team_t team, i
     int st = gin_i_dev_enter(g, grp, 0, &q);
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
-    if (GIN_UNLIKELY(remote->kind == GIN_ACTION_NONE))
-        return GIN_EINVAL;
-    int world = gin_i_dev_world(g, team, peer);
-    if (GIN_UNLIKELY(world < 0))
-        return world;
-    st = gin_i_dev_opt(g, opt);
-    if (GIN_UNLIKELY(st != GIN_OK))
-        return st;
-    struct gin_i_place word = gin_i_dev_action(g, world, gin_i_dev_lsa(g, world), remote);
-    if (GIN_UNLIKELY(gin_i_cannot(g, word) != GIN_OK))
-        return gin_i_cannot(g, word);
     gin_i_group_sync(&q);
-    if (q.lane == 0) {
-        st = gin_i_dev_signal_now(g, world, word, remote, gin_i_dev_scope(opt));
-        gin_i_dev_count(g, opt);
-    }
-    if (g->ring != NULL)
-        return gin_i_group_status(&q, st);
-    gin_i_group_sync(&q);
-    return GIN_OK;
+    if (q.lane == 0)
+        st = gin_i_signal_word(g, team, peer, remote, opt);
+    return gin_i_group_status(&q, st);
 }
 
 #endif

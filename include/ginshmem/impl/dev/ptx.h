@@ -103,6 +103,10 @@ GIN_DEV void gin_i_st128_relaxed_sys(void *p, uint64_t a, uint64_t b)
                  : "memory");
 }
 
+/* Issued where they are written, so that what follows hides their time. */
+GIN_I_PTX_LD(gin_i_ld_generic, "ld.u64", uint64_t, "l")
+GIN_I_PTX_LD(gin_i_ld32_generic, "ld.u32", uint32_t, "r")
+
 /* Data of bulk copies: plain accesses, which the signal's release or the caller's acquire orders.
  */
 GIN_DEV struct gin_i_16 gin_i_ld128_generic(const void *p)
@@ -147,6 +151,22 @@ GIN_DEV struct gin_i_16 gin_i_nc_128(const void *p)
     return v;
 }
 
+/* 48 bytes, 16-byte aligned, in one piece. */
+struct gin_i_48 {
+    struct gin_i_16 a, b, c;
+};
+
+GIN_DEV struct gin_i_48 gin_i_nc_384(const void *p)
+{
+    struct gin_i_48 v;
+    asm("ld.global.nc.v2.u64 {%0, %1}, [%6];\n\t"
+        "ld.global.nc.v2.u64 {%2, %3}, [%6 + 16];\n\t"
+        "ld.global.nc.v2.u64 {%4, %5}, [%6 + 32];"
+        : "=&l"(v.a.a), "=&l"(v.a.b), "=&l"(v.b.a), "=&l"(v.b.b), "=&l"(v.c.a), "=&l"(v.c.b)
+        : "l"(p));
+    return v;
+}
+
 /* ---- fences ---- */
 
 GIN_DEV void gin_i_fence_sys(void)
@@ -157,6 +177,31 @@ GIN_DEV void gin_i_fence_sys(void)
 GIN_DEV void gin_i_fence_gpu(void)
 {
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+/*
+ * v as it is, for what is written behind this only: assemblers move the first use of a load ahead
+ * of a fence, where it waits for the load before the fence has begun. (The clock's top bit is 0.)
+ */
+GIN_DEV uint64_t gin_i_from_here(uint64_t v)
+{
+    asm volatile("{\n\t"
+                 ".reg .u64 t;\n\t"
+                 "mov.u64 t, %%clock64;\n\t"
+                 "shr.u64 t, t, 63;\n\t"
+                 "or.b64 %0, %0, t;\n\t"
+                 "}"
+                 : "+l"(v)
+                 :
+                 : "memory");
+    return v;
+}
+
+/* v as it is, of which the compiler knows nothing: it keeps no copies at other distances. */
+GIN_DEV uint64_t gin_i_opaque(uint64_t v)
+{
+    asm("" : "+l"(v));
+    return v;
 }
 
 /* Keeps the compiler alone from moving accesses. */

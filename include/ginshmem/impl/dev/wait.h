@@ -4,7 +4,7 @@
  * (as quick as polling by acquires, and it leaves the cache alone meanwhile); then the group meets.
  *
  * A signal's second cell lies in host memory, about as far away as a dozen polls of the first one.
- * A wait keeps one load of it under way and uses what the previous one brought. Not API.
+ * A long wait keeps one load of it under way and uses what the previous one brought. Not API.
  */
 #ifndef GINSHMEM_IMPL_DEV_WAIT_H
 #define GINSHMEM_IMPL_DEV_WAIT_H
@@ -13,7 +13,9 @@
 #include <ginshmem/impl/rolling.h>
 
 #define GIN_I_QUICK_POLLS 256 /* before a wait leaves the inlined code */
-#define GIN_I_HOST_EVERY  8   /* polls of the near cell per load of the far one */
+#define GIN_I_HOST_FIRST  4   /* polls of the near cell before the first load of the far one, */
+#define GIN_I_HOST_AGAIN  12  /* before the second, */
+#define GIN_I_HOST_EVERY  8   /* and before each one after that */
 #define GIN_I_ROLLING     6   /* beside gin_cmp_t: at least, on a wheel */
 
 /* A 64-bit value that is the sum of up to three cells, less a base. */
@@ -107,19 +109,20 @@ struct gin_i_far {
 };
 
 /*
- * A few polls for "at least". 1: it holds, and has been acquired. What the far cells held some
- * polls ago is a lower bound, and so is the sum; a base that moved meanwhile makes it less still.
+ * `polls` polls of the near cell for "at least", with a look at the far ones under way. 1: it
+ * holds, and has been acquired. What the far cells held some polls ago is a lower bound, and so is
+ * the sum; a base that moved meanwhile makes it less still.
  */
 GIN_DEV int gin_i_poll_some(const struct gin_i_watched *w, const struct gin_i_cond *c,
-                            struct gin_i_far *far)
+                            struct gin_i_far *far, int look, uint32_t polls)
 {
-    if (w->far != NULL) {
+    if (look && w->far != NULL) {
         far->seen = far->first + far->second;
         far->first = gin_i_ld_relaxed_sys(w->far);
         far->second = w->far_words > 1 ? gin_i_ld_relaxed_sys(w->far + 1) : 0;
     }
 #pragma unroll 1
-    for (uint32_t n = 0; n < GIN_I_HOST_EVERY; n++) {
+    for (; polls != 0; polls--) {
         uint64_t base = w->base != NULL ? gin_i_ld_relaxed_gpu(w->base) : 0;
         uint64_t value = gin_i_ld_relaxed_sys(w->near) + far->seen - base;
         if (((value - c->operand) & c->mask) > c->mask >> 1)
@@ -147,7 +150,7 @@ GIN_DEV_CALL int gin_i_wait_long(const struct gin_i_dc *dc, const struct gin_i_r
     struct gin_i_far far = {0, 0, 0};
     int quick = c.cmp == GIN_I_ROLLING && !poll, st = GIN_OK;
     for (;;) {
-        if (quick && gin_i_poll_some(&w, &c, &far))
+        if (quick && gin_i_poll_some(&w, &c, &far, 1, GIN_I_HOST_EVERY))
             return GIN_OK;
         if ((!quick || st != GIN_OK) && gin_i_holds(&c, gin_i_watched_now(&w)))
             return GIN_OK;
@@ -159,15 +162,42 @@ GIN_DEV_CALL int gin_i_wait_long(const struct gin_i_dc *dc, const struct gin_i_r
     }
 }
 
-/* At least, of a signal: for a while, without leaving the inlined code. */
+/*
+ * At least, of a signal: for a while, without leaving the inlined code. A look at the far cells
+ * that is still under way when the near one comes would hold up what the caller does next, so it
+ * starts after the shortest waits and is not repeated before the usual ones are over.
+ */
 GIN_DEV int gin_i_wait_quick(const struct gin_i_watched *w, const struct gin_i_cond *c)
 {
     struct gin_i_far far = {0, 0, 0};
+    uint32_t polls = GIN_I_HOST_FIRST;
 #pragma unroll 1
-    for (uint32_t n = 0; n < GIN_I_QUICK_POLLS; n += GIN_I_HOST_EVERY)
-        if (GIN_LIKELY(gin_i_poll_some(w, c, &far)))
+    for (uint32_t n = 0; n < GIN_I_QUICK_POLLS; n += polls) {
+        if (n != 0)
+            polls = n == GIN_I_HOST_FIRST ? GIN_I_HOST_AGAIN : GIN_I_HOST_EVERY;
+        if (GIN_LIKELY(gin_i_poll_some(w, c, &far, n != 0, polls)))
             return 1;
+    }
     return 0;
+}
+
+/* Any comparison, of one word. */
+GIN_DEV int gin_i_wait_word_quick(const uint64_t *word, const struct gin_i_cond *c)
+{
+#pragma unroll 1
+    for (uint32_t n = 0; n < GIN_I_QUICK_POLLS; n++)
+        if (gin_i_holds(c, gin_i_ld_relaxed_sys(word))) {
+            gin_i_ld_acquire_sys(word);
+            return 1;
+        }
+    return 0;
+}
+
+GIN_DEV int gin_i_wait_soon(const struct gin_i_watched *w, const struct gin_i_cond *c)
+{
+    if (w->far == NULL && w->base == NULL)
+        return gin_i_wait_word_quick(w->near, c);
+    return c->cmp == GIN_I_ROLLING && gin_i_wait_quick(w, c);
 }
 
 /* By the group; the wait that all of the calls below come to. */
@@ -176,7 +206,7 @@ GIN_DEV int gin_i_dev_wait(const gin_t *g, const struct gin_i_group *q,
                            const gin_wait_opt_t *opt)
 {
     int st = GIN_OK;
-    if (q->lane == 0 && !(c->cmp == GIN_I_ROLLING && opt == NULL && gin_i_wait_quick(w, c)))
+    if (q->lane == 0 && !(opt == NULL && gin_i_wait_soon(w, c)))
         st = gin_i_wait_long(g->dc, g->ring, *w, *c, opt != NULL ? opt->timeout_ns : 0,
                              gin_i_dev_poll(opt));
     return gin_i_group_status(q, st);
