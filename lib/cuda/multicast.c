@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <ginshmem/status.h>
+#include "base/log.h"
 #include "cuda/cu.h"
 
 #if GI_HAVE_MULTICAST
