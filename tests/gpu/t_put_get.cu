@@ -110,6 +110,7 @@ __device__ static void act(const gin_t *g, const struct task *t, const struct gp
     switch (t->op) {
     case PUT_SIGNAL:
         D_OK(r, gin_put(g, p->grp, world, peer, far, near_src, t->size, gin_weak_inc(blockIdx.x)));
+        D_OK(r, gin_flush(g, p->grp)); /* the next step changes the source */
         break;
     case PUT_QUIET:
         D_OK(r, gin_put(g, p->grp, world, peer, far, near_src, t->size, gin_no_action()));
