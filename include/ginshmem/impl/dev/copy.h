@@ -102,6 +102,18 @@ GIN_DEV void gin_i_copy_odd(uint64_t to, uint64_t from, uint64_t head, uint64_t 
     }
 }
 
+/*
+ * Where a lane begins, in bytes from the first unit. The lanes are turned so that those of a warp
+ * meet whole lines of the peer's memory: packets on the link are not split.
+ */
+GIN_DEV uint64_t gin_i_first_unit(uint64_t far, uint32_t lane, uint32_t lanes)
+{
+    uint32_t ahead = (uint32_t)far >> 4 & 7;
+    if (lanes < 8)
+        return 16 * lane;
+    return 16 * (lane < ahead ? lane + lanes - ahead : lane - ahead);
+}
+
 template <int way>
 GIN_DEV_CALL void gin_i_copy(uint64_t to, uint64_t from, uint64_t bytes, uint32_t lane,
                              uint32_t lanes)
@@ -113,11 +125,12 @@ GIN_DEV_CALL void gin_i_copy(uint64_t to, uint64_t from, uint64_t bytes, uint32_
     head = head < bytes ? head : bytes;
     uint64_t left = bytes - head + c.apart, more = c.apart != 0 ? 16 : 0;
     uint64_t body = left < more ? 0 : (left - more) & ~(uint64_t)15;
-    c.step = 16 * (uint64_t)lanes;
-    c.to = to + head + 16 * lane;
     c.to_end = to + head + body;
-    c.from = from + head - c.apart + 16 * lane;
     c.from_end = from + head - c.apart + body;
+    c.step = 16 * (uint64_t)lanes;
+    uint64_t at = gin_i_first_unit((way == GIN_I_OUT ? c.to_end : c.from_end) - body, lane, lanes);
+    c.to = c.to_end - body + at;
+    c.from = c.from_end - body + at;
     if (GIN_LIKELY(c.apart == 0))
         gin_i_copy_units<way, 0>(&c);
     else
