@@ -169,13 +169,25 @@ GIN_DEV int gin_i_has_rings(const gin_t *g)
     return g->ring != NULL || ((GIN_KERNEL_PATHS & GIN_PATH_NET) && (g->flags & GIN_I_DC_ALL) != 0);
 }
 
-/* By the leader, after the group has met. */
+/*
+ * By the leader, after the group has met. Where all that was posted is known to be done, the look
+ * at the ring takes place while the fence lasts.
+ */
 GIN_DEV int gin_i_complete_now(const gin_t *g, int what, const gin_wait_opt_t *opt)
 {
+    struct gin_i_16 posted = {0, 0};
+    if (g->ring != NULL)
+        posted = gin_i_ld128_relaxed_gpu(&g->ring->ticket);
     if (what != GIN_I_FLUSH)
         gin_i_fence_sys();
     if (GIN_LIKELY(!gin_i_has_rings(g)))
         return GIN_OK;
+    posted.a = gin_i_from_here(posted.a);
+    if (GIN_LIKELY(g->ring != NULL && posted.a == posted.b)) {
+        if (what == GIN_I_FLUSH && posted.a != 0)
+            gin_i_fence_gpu(); /* another thread has seen it done */
+        return GIN_OK;
+    }
     return gin_i_complete_rings(g->dc, g->flags & GIN_I_DC_ALL ? NULL : g->ctx, what == GIN_I_FLUSH,
                                 opt != NULL ? opt->timeout_ns : 0, gin_i_dev_poll(opt));
 }
