@@ -61,7 +61,7 @@ struct gi_draft {
     unsigned flags;
     enum gi_which_heap heap;
     uint64_t heap_off; /* GI_NOT_HEAP: other memory */
-    uint32_t place;    /* enum gi_gpu_place of my part, or GI_PLACE_NONE; heaps: UNKNOWN */
+    uint32_t place;    /* enum gi_gpu_memory of my part, or GI_PLACE_NONE; heaps: UNKNOWN */
     bool gpu;          /* all ranks that have a part passed GPU memory outside the heap */
     bool pinned;       /* my LSA team is of this process, and its parts are pinned */
     uint32_t id;

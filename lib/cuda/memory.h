@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include "cuda/gpu.h"
 
-enum gi_gpu_place {
+enum gi_gpu_memory {
     GI_GPU_UNKNOWN, /* the driver does not know it: ordinary host memory */
     GI_GPU_PINNED,  /* host memory that GPUs reach at the same address */
     GI_GPU_DEVICE,  /* a GPU's */
@@ -20,7 +20,7 @@ enum gi_gpu_place {
 };
 
 struct gi_gpu_range {
-    enum gi_gpu_place place;
+    enum gi_gpu_memory place;
     int device;            /* DEVICE: whose, as this process numbers them */
     void *context;         /* of cuMemAlloc(): which CUDA context's, else NULL */
     bool legacy;           /* DEVICE: an IPC handle can be had for it */

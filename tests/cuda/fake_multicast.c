@@ -60,6 +60,7 @@ API CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle,
         LEAVE(CUDA_ERROR_INVALID_VALUE);
     struct thing *o = fake_make(OBJECT, 0, prop->size);
     o->multicast = true;
+    o->types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     o->fd = memfd_create(NAME, MFD_CLOEXEC);
     if (o->fd < 0 || ftruncate(o->fd, (off_t)prop->size + 4096) != 0)
         LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
