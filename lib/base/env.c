@@ -44,6 +44,11 @@ const char *gi_env_foreign(const char *name)
     return text != NULL && *text != 0 ? text : NULL;
 }
 
+bool gi_env_foreign_default(const char *name, const char *value)
+{
+    return getenv(name) == NULL && setenv(name, value, 0) == 0;
+}
+
 /* A limit as a person would write it; sizes in the largest unit that divides them. */
 static void print_limit(enum gi_env_kind kind, uint64_t v, char *buf, size_t n)
 {

@@ -60,4 +60,8 @@ void gi_env_accepts(const struct gi_env_row *row, char *buf, size_t n);
 /* A variable of somebody else (a launcher's), or NULL where it is not set or empty. */
 const char *gi_env_foreign(const char *name);
 
+/* Set a variable of somebody else, for libraries that can be told no other way; false where it is
+ * set already, empty or not. Not while other threads may read the environment. */
+bool gi_env_foreign_default(const char *name, const char *value);
+
 #endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Variables that libfabric and the libraries below it read once, when they are first asked. They
+ * are set where the user has not, before the first fi_getinfo(): most cannot be given any other
+ * way.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/env.h"
+#include "base/log.h"
+#include "transport/ofi/ofi_find.h"
+
+static const struct {
+    const char *name, *value, *why;
+} variables[] = {
+    /* Pages pinned by a device must not be copied on write by a fork()ing parent. */
+    {"RDMAV_FORK_SAFE", "1", "fork() leaves pinned memory alone"},
+    {"CXI_FORK_SAFE", "1", "fork() leaves pinned memory alone"},
+    {"FI_EFA_FORK_SAFE", "1", "fork() leaves pinned memory alone"},
+    /* Memory of the same host is reached without a provider. */
+    {"FI_EFA_ENABLE_SHM_TRANSFER", "0", "the same host is reached without it"},
+    /* Windows are registered once; a cache would hook the allocator and take a global lock. */
+    {"FI_MR_CACHE_MONITOR", "disabled", "memory is registered once, by windows"},
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool done;
+static char set_text[320];
+
+static void set(const char *name, const char *value, const char *why)
+{
+    size_t len = strlen(set_text);
+    if (!gi_env_foreign_default(name, value))
+        return;
+    snprintf(set_text + len, sizeof(set_text) - len, "%s%s=%s", len != 0 ? " " : "", name, value);
+    gi_debug("ofi", "%s=%s: %s", name, value, why);
+}
+
+void gi_ofi_environment(int ranks)
+{
+    char number[16];
+    pthread_mutex_lock(&lock);
+    if (!done) {
+        for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+            set(variables[i].name, variables[i].value, variables[i].why);
+        if (ranks > 0) {
+            snprintf(number, sizeof(number), "%d", ranks < 2 ? 2 : ranks);
+            set("FI_UNIVERSE_SIZE", number, "the ranks of the job; sizes completion queues");
+        }
+        done = true;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+const char *gi_ofi_environment_text(void)
+{
+    return set_text;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The provider and what is asked of it. One query for each name and set of hints: a query for "the
+ * best" may fall to a far slower provider without a word, and one capability too many may cost the
+ * order of writes. The ladder leaves out the least valuable first: atomics (asked only where the
+ * device does them: emulated ones cost order), the source's address, order, GPU memory.
+ */
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <rdma/fi_errno.h>
+#include "base/log.h"
+#include "transport/ofi/ofi_find.h"
+
+/*
+ * Best first. Not here, and used only where named: shm (reaches this host only), sockets and
+ * udp;ofi_rxd (slow, for tests), psm3 (slower than tcp on plain Ethernet), and whatever is unknown.
+ * ofi_mrail and lnx cannot carry RMA the way that is needed.
+ */
+static const char *const own[] = {"cxi", "efa", "opx",        "verbs;ofi_rxm",
+                                  "tcp", "net", "tcp;ofi_rxm"};
+#define OWN (sizeof(own) / sizeof(own[0]))
+
+/* Providers whose device applies atomics; asking the others for FI_ATOMIC costs order. */
+static const char *const device_atomics[] = {"cxi", "sockets"};
+
+const char *gi_ofi_own(size_t i)
+{
+    return i < OWN ? own[i] : NULL;
+}
+
+uint32_t gi_ofi_api(void)
+{
+    uint32_t mine = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), runs = fi_version();
+    return FI_VERSION_LT(runs, mine) ? runs : mine;
+}
+
+static bool is_hook(const char *part)
+{
+    return strncasecmp(part, "ofi_hook_", 9) == 0;
+}
+
+/* The part of a layered name at *at, which moves behind it; its length, 0 at the end. */
+static size_t next_part(const char **at, const char **part)
+{
+    size_t len;
+    do {
+        *at += strspn(*at, ";");
+        *part = *at;
+        len = strcspn(*at, ";");
+        *at += len;
+    } while (len != 0 && is_hook(*part));
+    return len;
+}
+
+/* Both name the same layers, in any order; hooks (of FI_HOOK) do not count. */
+static bool same_name(const char *a, const char *b)
+{
+    const char *part, *other, *at = a, *in;
+    size_t len, n = 0, m = 0, other_len;
+    while ((len = next_part(&at, &part)) != 0) {
+        bool found = false;
+        n++;
+        for (in = b; !found && (other_len = next_part(&in, &other)) != 0;)
+            found = other_len == len && strncasecmp(part, other, len) == 0;
+        if (!found)
+            return false;
+    }
+    for (in = b; next_part(&in, &other) != 0;)
+        m++;
+    return n == m && n != 0;
+}
+
+/* "efa-direct" is a fabric of provider efa; every other name is a provider. */
+static const char *fabric_of(const char **provider)
+{
+    if (strcasecmp(*provider, "efa-direct") == 0) {
+        *provider = "efa";
+        return "efa-direct";
+    }
+    return strcasecmp(*provider, "efa") == 0 ? "efa" : NULL;
+}
+
+static struct fi_info *hints_for(const char *provider, const char *nic, const struct gi_ofi_rung *r)
+{
+    struct fi_info *h = fi_allocinfo();
+    const char *fabric = fabric_of(&provider);
+    uint64_t order = FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_SAW;
+    if (h == NULL)
+        return NULL;
+    h->fabric_attr->prov_name = strdup(provider); /* all freed by fi_freeinfo() */
+    h->fabric_attr->name = fabric != NULL ? strdup(fabric) : NULL;
+    h->domain_attr->name = nic != NULL && *nic != 0 ? strdup(nic) : NULL;
+    h->caps = FI_MSG | FI_RMA | (r->atomic ? FI_ATOMIC : 0) | (r->source ? FI_SOURCE : 0) |
+              (r->hmem ? FI_HMEM : 0);
+    h->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
+    h->ep_attr->type = FI_EP_RDM;
+    h->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
+                              FI_MR_ENDPOINT | (r->hmem ? FI_MR_HMEM : 0);
+    h->domain_attr->threading = FI_THREAD_SAFE;
+    h->domain_attr->av_type = FI_AV_TABLE;
+    h->tx_attr->msg_order = h->rx_attr->msg_order = r->order ? order : 0;
+    return h;
+}
+
+/* Less is better: a network interface that others reach, with the shorter address. */
+static int rank_info(const struct fi_info *i)
+{
+    const struct sockaddr_in *in = i->src_addr;
+    if (i->addr_format == FI_SOCKADDR_IN && in != NULL)
+        return (ntohl(in->sin_addr.s_addr) >> 24 == 127) ? 2 : 0;
+    if (i->addr_format == FI_SOCKADDR_IN6 && i->src_addr != NULL) {
+        const struct in6_addr *a = &((const struct sockaddr_in6 *)i->src_addr)->sin6_addr;
+        return IN6_IS_ADDR_LOOPBACK(a) ? 3 : IN6_IS_ADDR_LINKLOCAL(a) ? 4 : 1;
+    }
+    return 0;
+}
+
+/* The entry to take out of what came back; NULL and the reason where none will do. */
+static const struct fi_info *best_of(const struct fi_info *list, const char *provider,
+                                     const char **why)
+{
+    const struct fi_info *best = NULL;
+    const char *fabric = fabric_of(&provider);
+    *why = "libfabric answered with other providers";
+    for (const struct fi_info *i = list; i != NULL; i = i->next) {
+        if (!same_name(i->fabric_attr->prov_name, provider) || i->ep_attr->type != FI_EP_RDM)
+            continue;
+        if (fabric != NULL && strcasecmp(i->fabric_attr->name, fabric) != 0)
+            continue;
+        if (i->domain_attr->mr_mode & FI_MR_RAW) {
+            *why = "its keys are longer than 8 bytes (FI_MR_RAW)";
+            continue;
+        }
+        if (best == NULL || rank_info(i) < rank_info(best))
+            best = i;
+    }
+    return best;
+}
+
+static int ask(const char *provider, const char *nic, const struct gi_ofi_rung *r,
+               struct fi_info **info, const char **why)
+{
+    struct fi_info *list = NULL, *hints = hints_for(provider, nic, r);
+    if (hints == NULL)
+        return -FI_ENOMEM;
+    int rc = fi_getinfo(gi_ofi_api(), NULL, NULL, 0, hints, &list);
+    fi_freeinfo(hints);
+    if (rc != 0) {
+        *why = rc == -FI_ENODATA ? "no such provider or no device for it" : fi_strerror(-rc);
+        return rc;
+    }
+    const struct fi_info *best = best_of(list, provider, why);
+    if (best != NULL)
+        *info = fi_dupinfo(best);
+    fi_freeinfo(list);
+    return best == NULL ? -FI_ENODATA : *info == NULL ? -FI_ENOMEM : 0;
+}
+
+static bool has_device_atomics(const char *provider)
+{
+    for (size_t i = 0; i < sizeof(device_atomics) / sizeof(device_atomics[0]); i++)
+        if (strcasecmp(device_atomics[i], provider) == 0)
+            return true;
+    return false;
+}
+
+/* From all that is wanted down to messages and RMA alone. */
+static int climb(const char *provider, const struct gi_ofi_want *want, struct gi_ofi_pick *pick,
+                 const char **why)
+{
+    bool atomic = has_device_atomics(provider);
+    const char *first = NULL;
+    int rc = -FI_ENODATA;
+    for (unsigned i = 0; i < 16; i++) {
+        struct gi_ofi_rung r = {
+            .hmem = !(i & 8), .order = !(i & 4), .source = !(i & 2), .atomic = !(i & 1)};
+        if ((r.hmem && !want->hmem) || (r.atomic && !atomic))
+            continue;
+        rc = ask(provider, want->nic, &r, &pick->info, why);
+        if (rc == 0) {
+            pick->rung = r;
+            snprintf(pick->rung_text, sizeof(pick->rung_text), "%s%s%s%s",
+                     want->hmem && !r.hmem ? " without GPU memory" : "",
+                     r.order ? "" : " without order", r.source ? "" : " without FI_SOURCE",
+                     atomic && !r.atomic ? " without atomics" : "");
+            return 0;
+        }
+        first = first == NULL ? *why : first;
+    }
+    *why = first;
+    return rc;
+}
+
+static void describe(struct gi_ofi_pick *p)
+{
+    uint32_t v = p->info->fabric_attr->prov_version;
+    snprintf(p->text, sizeof(p->text), "%s, domain %s, fabric %s, version %u.%u",
+             p->info->fabric_attr->prov_name, p->info->domain_attr->name,
+             p->info->fabric_attr->name, FI_MAJOR(v), FI_MINOR(v));
+}
+
+int gi_ofi_pick(const struct gi_ofi_want *want, struct gi_ofi_pick *pick)
+{
+    struct gi_ofi_pick p = {.named = want->provider != NULL && want->provider[0] != 0};
+    char tried[400] = "";
+    const char *why = "nothing was asked";
+    gi_ofi_environment(want->ranks);
+    for (size_t i = 0; i < (p.named ? 1 : OWN); i++) {
+        const char *name = p.named ? want->provider : own[i];
+        size_t len = strlen(tried);
+        int rc = climb(name, want, &p, &why);
+        if (rc == 0) {
+            describe(&p);
+            *pick = p;
+            return GIN_OK;
+        }
+        snprintf(tried + len, sizeof(tried) - len, "%s%s: %s", len != 0 ? "; " : "", name, why);
+    }
+    return gi_fail(GIN_ENOTSUP, "no libfabric provider%s%s has messages and RMA here (%s)",
+                   want->nic != NULL && *want->nic != 0 ? " with the device " : "",
+                   want->nic != NULL ? want->nic : "", tried);
+}
+
+void gi_ofi_unpick(struct gi_ofi_pick *pick)
+{
+    if (pick->info != NULL)
+        fi_freeinfo(pick->info);
+    pick->info = NULL;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which provider, asked for by name and by a ladder of hints. Opens nothing. */
+#ifndef GI_OFI_FIND_H
+#define GI_OFI_FIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <rdma/fabric.h>
+
+/* What is wanted; zeros ask for the best of the library's own list. */
+struct gi_ofi_want {
+    const char *provider; /* as GINSHMEM_PROVIDER has it: one name; NULL or "": own list */
+    const char *nic;      /* domain (network interface, device); NULL or "": any */
+    int ranks;            /* of the job; sizes tables. 0: not known */
+    bool hmem;            /* GPU memory, if the provider can */
+};
+
+/* What was asked and granted: the rung of the ladder. */
+struct gi_ofi_rung {
+    bool order, atomic, source, hmem;
+};
+
+struct gi_ofi_pick {
+    struct fi_info *info; /* one entry; give back with gi_ofi_unpick() */
+    struct gi_ofi_rung rung;
+    bool named;          /* the user named it */
+    char rung_text[160]; /* what had to be left out of the hints to get it; empty: nothing */
+    char text[200];      /* "net, domain eth0, RDM, version 117.0" */
+};
+
+/*
+ * GIN_OK and *pick; otherwise GIN_ENOTSUP with a text that says for every name that was asked why
+ * it was not had.
+ */
+int gi_ofi_pick(const struct gi_ofi_want *want, struct gi_ofi_pick *pick);
+void gi_ofi_unpick(struct gi_ofi_pick *pick);
+
+/* A name of the own list, best first; NULL behind the last. */
+const char *gi_ofi_own(size_t i);
+
+/* Variables that libfabric must find before it is first asked. Once per process; later calls do
+ * nothing. */
+void gi_ofi_environment(int ranks);
+
+/* What gi_ofi_environment() has set: "FI_UNIVERSE_SIZE=4 ..."; "" before or where all were set. */
+const char *gi_ofi_environment_text(void);
+
+/* The API version that is asked for: what both the headers and the library that runs know. */
+uint32_t gi_ofi_api(void);
+
+#endif
