@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A fabric and a domain of libfabric: found, opened, its record filled and tested. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "transport/ofi/ofi_int.h"
+
+static void domain_close(struct gi_net_domain *head)
+{
+    struct gi_ofi_domain *d = gi_ofi_domain(head);
+    int rc = fi_close(&d->domain->fid);
+    if (rc != 0) /* something of it is still open: a leak, but no harm */
+        gi_warn("ofi", "%s: closing the domain: %s", d->caps.name, fi_strerror(-rc));
+    fi_close(&d->fabric->fid);
+    gi_ofi_unpick(&d->pick);
+    free(d);
+}
+
+static int open_objects(struct gi_ofi_domain *d)
+{
+    struct fi_info *i = d->pick.info;
+    int rc = fi_fabric(i->fabric_attr, &d->fabric, NULL);
+    if (rc != 0)
+        return gi_fail(GIN_ENET, "opening the fabric of %s: %s", d->pick.text, fi_strerror(-rc));
+    rc = fi_domain(d->fabric, i, &d->domain, NULL);
+    if (rc != 0) {
+        fi_close(&d->fabric->fid);
+        return gi_fail(GIN_ENET, "opening the domain of %s: %s", d->pick.text, fi_strerror(-rc));
+    }
+    return GIN_OK;
+}
+
+/* A queue that can be slept on; only opening one tells. */
+static void probe_wait(struct gi_ofi_domain *d)
+{
+    struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD, .size = 16};
+    struct fid_cq *cq;
+    int fd = -1;
+    if (fi_cq_open(d->domain, &attr, &cq, NULL) != 0)
+        return;
+    d->caps.wait_fd = fi_control(&cq->fid, FI_GETWAIT, &fd) == 0 && fd >= 0;
+    fi_close(&cq->fid);
+}
+
+/* What the lanes and registrations of this folder cannot do. */
+static int check_supported(const struct gi_ofi_domain *d)
+{
+    if (d->pick.info->domain_attr->mr_mode & FI_MR_ENDPOINT)
+        return gi_fail(GIN_ENOTSUP,
+                       "%s binds memory to endpoints (FI_MR_ENDPOINT), which is not "
+                       "supported yet",
+                       d->pick.text);
+    if (d->caps.msg_max < 64)
+        return gi_fail(GIN_ENOTSUP, "messages of %s have at most %u bytes; 64 are needed",
+                       d->pick.text, d->caps.msg_max);
+    return GIN_OK;
+}
+
+static int domain_open(const struct gi_net_config *config, struct gi_net_domain **domain)
+{
+    struct gi_ofi_want want = {.provider = config->provider,
+                               .nic = config->nic,
+                               .ranks = config->size,
+                               .hmem = config->gpu};
+    struct gi_ofi_domain *d = calloc(1, sizeof(*d));
+    if (d == NULL)
+        return gi_fail(GIN_ENOMEM, "no memory for a network domain");
+    d->head.ops = &gi_ofi_ops;
+    d->rank = config->rank;
+    d->size = config->size;
+    int st = gi_ofi_pick(&want, &d->pick);
+    if (st != GIN_OK)
+        goto free_domain;
+    gi_ofi_fill_caps(d);
+    st = check_supported(d);
+    if (st != GIN_OK)
+        goto unpick;
+    st = open_objects(d);
+    if (st != GIN_OK)
+        goto unpick;
+    probe_wait(d);
+    gi_ofi_apply_quirks(d);
+    st = config->self_test ? gi_ofi_self_test(d) : GIN_OK;
+    if (st != GIN_OK) {
+        domain_close(&d->head);
+        return st;
+    }
+    gi_info("ofi", "network over %s", d->pick.text);
+    *domain = &d->head;
+    return GIN_OK;
+
+unpick:
+    gi_ofi_unpick(&d->pick);
+free_domain:
+    free(d);
+    return st;
+}
+
+static const struct gi_net_caps *domain_caps(struct gi_net_domain *d)
+{
+    return &gi_ofi_domain(d)->caps;
+}
+
+const struct gi_net_ops gi_ofi_ops = {
+    .kind = "ofi",
+    .open = domain_open,
+    .close = domain_close,
+    .caps = domain_caps,
+    .reg = gi_ofi_reg,
+    .dereg = gi_ofi_dereg,
+    .lane_open = gi_ofi_lane_open,
+    .lane_close = gi_ofi_lane_close,
+    .name = gi_ofi_name,
+    .connect = gi_ofi_connect,
+    .write = gi_ofi_write,
+    .read = gi_ofi_read,
+    .amo_add = gi_ofi_amo_add,
+    .msg = gi_ofi_msg,
+    .progress = gi_ofi_progress,
+    .progress_fd = gi_ofi_progress_fd,
+    .cancel_peer = gi_ofi_cancel_peer,
+};

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of this folder share. A domain is one fabric and one domain of libfabric; a lane
+ * is one reliable datagram endpoint with one completion queue and one address vector of its own,
+ * so that nothing of libfabric is used by two threads at a time but the domain.
+ */
+#ifndef GI_OFI_INT_H
+#define GI_OFI_INT_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include "transport/ofi/ofi.h"
+#include "transport/ofi/ofi_find.h"
+
+#define GI_OFI_RECV_SLOTS 512u  /* messages that may arrive between two progress calls */
+#define GI_OFI_SEND_SLOTS 128u  /* messages under way that are too long to be injected */
+#define GI_OFI_IMM_ROOM   1024u /* immediates that may arrive between two progress calls */
+#define GI_OFI_BATCH      32u   /* entries that are taken from the queue at a time */
+
+_Static_assert(sizeof(struct fi_context2) <= 8 * sizeof(uint64_t),
+               "opaque[8] of a request and the rest are free");
+
+struct gi_ofi_domain {
+    struct gi_net_domain head;
+    struct gi_ofi_pick pick;
+    struct fid_fabric *fabric;
+    struct fid_domain *domain;
+    int rank, size;
+    bool client_keys, virt_addr;
+    bool imm_source;   /* immediates tell whose they are */
+    uint64_t key_mask; /* of keys that the client chooses */
+    struct gi_net_caps caps;
+    char version[48];
+    char notes[1600];
+};
+
+struct gi_ofi_mr {
+    struct gi_net_mr head;
+    struct fid_mr *mr; /* NULL: nothing had to be registered */
+    void *desc;
+};
+
+/* A receive posted, or a message under way. Its context comes first: completions name it. */
+struct gi_ofi_slot {
+    struct fi_context2 context;
+    unsigned char *bytes;
+    struct gi_ofi_slot *next; /* sends: in the free list; receives: not posted yet */
+    int peer;                 /* of a send */
+};
+
+struct gi_ofi_peer {
+    /* Context of posts without a request, so that their failures name the peer. */
+    struct fi_context2 context;
+    fi_addr_t addr;
+    bool dead;
+};
+
+struct gi_ofi_lane {
+    struct gi_net_lane head;
+    struct gi_ofi_domain *domain;
+    struct fid_ep *ep;
+    struct fid_cq *cq;
+    struct fid_av *av;
+    struct gi_net_handler handler;
+    struct gi_ofi_peer *peers; /* by rank */
+    int *peer_of;              /* rank of an entry of the address vector */
+    bool source;               /* arrivals tell theirs */
+    int fd;                    /* of the queue, -1: none */
+    struct gi_ofi_slot *recv, *recv_end, *unposted;
+    struct gi_ofi_slot *send, *send_end, *free_sends;
+    unsigned char *slab; /* bytes of all slots */
+    struct gi_net_mr *slab_mr;
+    unsigned strange; /* errors that belong to nothing */
+};
+
+static inline struct gi_ofi_domain *gi_ofi_domain(struct gi_net_domain *d)
+{
+    return (struct gi_ofi_domain *)d;
+}
+
+static inline struct gi_ofi_lane *gi_ofi_lane(struct gi_net_lane *l)
+{
+    return (struct gi_ofi_lane *)l;
+}
+
+static inline void *gi_ofi_desc(struct gi_net_mr *mr)
+{
+    return mr != NULL ? ((struct gi_ofi_mr *)mr)->desc : NULL;
+}
+
+/* ofi_caps.c: the record out of what the provider promised; ofi_quirk.c: corrections of it. */
+void gi_ofi_fill_caps(struct gi_ofi_domain *d);
+void gi_ofi_apply_quirks(struct gi_ofi_domain *d);
+/* Add a line to the record's notes. */
+void gi_ofi_note(struct gi_ofi_domain *d, const char *fmt, ...) GIN_PRINTF(2, 3);
+
+/* ofi_selftest.c: lowers what does not work; an error where writes or messages do not. */
+int gi_ofi_self_test(struct gi_ofi_domain *d);
+
+/* ofi_mr.c */
+int gi_ofi_reg(struct gi_net_domain *d, const struct gi_net_memory_desc *m, struct gi_net_mr **mr);
+void gi_ofi_dereg(struct gi_net_domain *d, struct gi_net_mr *mr);
+
+/* ofi_lane.c */
+int gi_ofi_lane_open(struct gi_net_domain *d, const struct gi_net_lane_config *c,
+                     struct gi_net_lane **lane);
+void gi_ofi_lane_close(struct gi_net_lane *l);
+int gi_ofi_name(struct gi_net_lane *l, void *blob, uint32_t *len);
+int gi_ofi_connect(struct gi_net_lane *l, int peer, const void *blob, uint32_t len);
+void gi_ofi_cancel_peer(struct gi_net_lane *l, int peer);
+
+/* ofi_post.c */
+int gi_ofi_write(struct gi_net_lane *l, const struct gi_net_io *io);
+int gi_ofi_read(struct gi_net_lane *l, const struct gi_net_io *io);
+int gi_ofi_amo_add(struct gi_net_lane *l, const struct gi_net_io *io);
+/* GIN_EPEER for what sounds like a lost peer, else GIN_ENET; error is positive. */
+int gi_ofi_status(int error);
+/* The status of a post that returned rc, an error said with gi_fail(). */
+int gi_ofi_post_failed(struct gi_ofi_lane *l, int peer, const char *what, ssize_t rc);
+
+/* ofi_msg.c */
+int gi_ofi_slots_open(struct gi_ofi_lane *l);
+void gi_ofi_slots_close(struct gi_ofi_lane *l);
+int gi_ofi_post_receives(struct gi_ofi_lane *l); /* those that are not posted */
+int gi_ofi_msg(struct gi_net_lane *l, int peer, const void *bytes, uint32_t len);
+
+/* ofi_progress.c */
+int gi_ofi_progress(struct gi_net_lane *l, unsigned budget);
+int gi_ofi_progress_fd(struct gi_net_lane *l, int *fd);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A lane: endpoint, completion queue, address vector, and the names by which lanes find each
+ * other. A name carries the provider's, so that ranks whose providers differ are told so instead
+ * of waiting for each other.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "transport/ofi/ofi_int.h"
+
+/* ---- opening ---- */
+
+static int said(const struct gi_ofi_lane *l, const char *what, int rc)
+{
+    return gi_fail(rc == -FI_ENOMEM ? GIN_ENOMEM : GIN_ENET, "%s: %s: %s", l->domain->caps.name,
+                   what, fi_strerror(-rc));
+}
+
+static int open_queue(struct gi_ofi_lane *l, uint32_t depth)
+{
+    struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_NONE};
+    attr.size = depth + GI_OFI_RECV_SLOTS + GI_OFI_SEND_SLOTS + GI_OFI_IMM_ROOM;
+    l->fd = -1;
+    if (l->domain->caps.wait_fd)
+        attr.wait_obj = FI_WAIT_FD;
+    int rc = fi_cq_open(l->domain->domain, &attr, &l->cq, NULL);
+    if (rc == 0 && attr.wait_obj == FI_WAIT_FD && fi_control(&l->cq->fid, FI_GETWAIT, &l->fd) != 0)
+        l->fd = -1;
+    return rc;
+}
+
+static int open_endpoint(struct gi_ofi_lane *l)
+{
+    int rc = fi_endpoint(l->domain->domain, l->domain->pick.info, &l->ep, NULL);
+    if (rc != 0)
+        return rc;
+    rc = fi_ep_bind(l->ep, &l->av->fid, 0);
+    if (rc == 0)
+        rc = fi_ep_bind(l->ep, &l->cq->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
+    if (rc == 0) /* selective receives would hide immediates of some providers */
+        rc = fi_ep_bind(l->ep, &l->cq->fid, FI_RECV);
+    if (rc == 0)
+        rc = fi_enable(l->ep);
+    if (rc != 0)
+        fi_close(&l->ep->fid);
+    return rc;
+}
+
+static int open_objects(struct gi_ofi_lane *l, uint32_t depth)
+{
+    struct fi_av_attr attr = {.type = FI_AV_TABLE, .count = (size_t)l->domain->size};
+    int rc = open_queue(l, depth);
+    if (rc != 0)
+        return said(l, "opening a completion queue", rc);
+    rc = fi_av_open(l->domain->domain, &attr, &l->av, NULL);
+    if (rc != 0) {
+        fi_close(&l->cq->fid);
+        return said(l, "opening an address vector", rc);
+    }
+    rc = open_endpoint(l);
+    if (rc != 0) {
+        fi_close(&l->av->fid);
+        fi_close(&l->cq->fid);
+        return said(l, "opening an endpoint", rc);
+    }
+    return GIN_OK;
+}
+
+static void close_objects(struct gi_ofi_lane *l)
+{
+    int rc = fi_close(&l->ep->fid);
+    if (rc != 0)
+        gi_warn("ofi", "%s: closing an endpoint: %s", l->domain->caps.name, fi_strerror(-rc));
+    fi_close(&l->cq->fid);
+    fi_close(&l->av->fid);
+}
+
+static void free_lane(struct gi_ofi_lane *l)
+{
+    free(l->peers);
+    free(l->peer_of);
+    free(l);
+}
+
+static struct gi_ofi_lane *new_lane(struct gi_ofi_domain *d)
+{
+    struct gi_ofi_lane *l = calloc(1, sizeof(*l));
+    if (l == NULL)
+        return NULL;
+    l->peers = calloc((size_t)d->size, sizeof(*l->peers));
+    l->peer_of = calloc((size_t)d->size, sizeof(*l->peer_of));
+    if (l->peers == NULL || l->peer_of == NULL) {
+        free_lane(l);
+        return NULL;
+    }
+    for (int i = 0; i < d->size; i++) {
+        l->peers[i].addr = FI_ADDR_NOTAVAIL;
+        l->peer_of[i] = GI_NET_UNKNOWN;
+    }
+    l->head.ops = &gi_ofi_ops;
+    l->domain = d;
+    return l;
+}
+
+int gi_ofi_lane_open(struct gi_net_domain *head, const struct gi_net_lane_config *config,
+                     struct gi_net_lane **lane)
+{
+    struct gi_ofi_domain *d = gi_ofi_domain(head);
+    uint32_t depth = d->caps.depth;
+    struct gi_ofi_lane *l = new_lane(d);
+    if (l == NULL)
+        return gi_fail(GIN_ENOMEM, "no memory for a lane to %d ranks", d->size);
+    l->handler = config->handler;
+    l->source = d->pick.rung.source;
+    if (config->depth != 0 && config->depth < depth)
+        depth = config->depth;
+    int st = open_objects(l, depth);
+    if (st != GIN_OK)
+        goto free_lane;
+    st = gi_ofi_slots_open(l);
+    if (st != GIN_OK)
+        goto close_objects;
+    *lane = &l->head;
+    return GIN_OK;
+
+close_objects:
+    close_objects(l);
+free_lane:
+    free_lane(l);
+    return st;
+}
+
+void gi_ofi_lane_close(struct gi_net_lane *head)
+{
+    struct gi_ofi_lane *l = gi_ofi_lane(head);
+    close_objects(l);
+    gi_ofi_slots_close(l);
+    free_lane(l);
+}
+
+/* ---- names ---- */
+
+/* All names of a job have one length: addresses that are texts vary, and are given room. */
+#define TEXT_ROOM 176u
+
+struct name {
+    char provider[32];
+    uint32_t format;
+    uint32_t len;
+    unsigned char address[];
+};
+_Static_assert(sizeof(struct name) + TEXT_ROOM <= GI_NET_NAME_MAX, "names fit");
+
+int gi_ofi_name(struct gi_net_lane *head, void *blob, uint32_t *len)
+{
+    struct gi_ofi_lane *l = gi_ofi_lane(head);
+    const struct fi_info *i = l->domain->pick.info;
+    unsigned char buf[GI_NET_NAME_MAX] = {0};
+    struct name *n = (struct name *)buf;
+    size_t room = sizeof(buf) - sizeof(*n);
+    int rc = fi_getname(&l->ep->fid, n->address, &room);
+    if (rc != 0)
+        return said(l, "asking for an endpoint's name", rc);
+    snprintf(n->provider, sizeof(n->provider), "%s", l->domain->caps.name);
+    n->format = i->addr_format;
+    n->len = (uint32_t)room;
+    uint32_t total = (uint32_t)(sizeof(*n) + (i->addr_format == FI_ADDR_STR ? TEXT_ROOM : room));
+    if (room > total - sizeof(*n) || total > *len)
+        return gi_fail(GIN_ENET, "%s: an endpoint's name has %zu bytes, more than %u",
+                       l->domain->caps.name, room, *len);
+    memcpy(blob, buf, total);
+    *len = total;
+    return GIN_OK;
+}
+
+static int check_name(const struct gi_ofi_lane *l, int peer, const struct name *n, uint32_t len)
+{
+    const char *mine = l->domain->caps.name;
+    if (peer < 0 || peer >= l->domain->size)
+        return gi_fail(GIN_EINVAL, "peer %d is not one of %d ranks", peer, l->domain->size);
+    if (len < sizeof(*n) || n->len > len - sizeof(*n) || n->provider[sizeof(n->provider) - 1] != 0)
+        return gi_fail(GIN_EINVAL, "rank %d's name for its endpoint is no such name", peer);
+    if (strncmp(n->provider, mine, sizeof(n->provider) - 1) != 0)
+        return gi_fail(GIN_EMISMATCH,
+                       "rank %d uses libfabric's provider %s, this rank %s; set GINSHMEM_PROVIDER",
+                       peer, n->provider, mine);
+    if (n->format != l->domain->pick.info->addr_format)
+        return gi_fail(GIN_EMISMATCH,
+                       "rank %d and this rank have %s endpoints with different kinds of addresses; "
+                       "choose the devices with GINSHMEM_NIC",
+                       peer, mine);
+    return GIN_OK;
+}
+
+int gi_ofi_connect(struct gi_net_lane *head, int peer, const void *blob, uint32_t len)
+{
+    struct gi_ofi_lane *l = gi_ofi_lane(head);
+    uint64_t aligned[GI_NET_NAME_MAX / 8] = {0};
+    const struct name *n = (const struct name *)aligned;
+    fi_addr_t addr = FI_ADDR_NOTAVAIL;
+    memcpy(aligned, blob, len < sizeof(aligned) ? len : sizeof(aligned));
+    int st = check_name(l, peer, n, len < sizeof(aligned) ? len : (uint32_t)sizeof(aligned));
+    if (st != GIN_OK)
+        return st;
+    if (l->peers[peer].addr != FI_ADDR_NOTAVAIL)
+        return gi_fail(GIN_ESTATE, "rank %d is connected already", peer);
+    int rc = fi_av_insert(l->av, n->address, 1, &addr, 0, NULL);
+    if (rc != 1)
+        return said(l, "taking a peer's address", rc < 0 ? rc : -FI_EINVAL);
+    l->peers[peer].addr = addr;
+    if (addr < (fi_addr_t)l->domain->size)
+        l->peer_of[addr] = peer;
+    return GIN_OK;
+}
+
+/*
+ * Nothing more is posted to it. What is under way stays the provider's: there is no call that
+ * takes it back for certain, and the memory may still be read.
+ */
+void gi_ofi_cancel_peer(struct gi_net_lane *head, int peer)
+{
+    struct gi_ofi_lane *l = gi_ofi_lane(head);
+    if (peer >= 0 && peer < l->domain->size)
+        l->peers[peer].dead = true;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages: slots of one size for receives, posted again as soon as they were read, and slots for
+ * messages too long to be injected. A receive that cannot be posted at once is posted by a later
+ * progress. Both kinds of slot lie in one block each, so that a completion's context tells what it
+ * was.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include "base/log.h"
+#include "transport/ofi/ofi_int.h"
+
+static size_t receives(const struct gi_ofi_lane *l)
+{
+    size_t n = l->domain->pick.info->rx_attr->size;
+    return n < 16 ? 16 : n > GI_OFI_RECV_SLOTS ? GI_OFI_RECV_SLOTS : n;
+}
+
+static int register_slab(struct gi_ofi_lane *l, size_t bytes)
+{
+    struct gi_net_memory_desc m = {.kind = GI_NET_HOST, .addr = l->slab, .bytes = bytes};
+    if (!l->domain->caps.mr_local)
+        return GIN_OK;
+    return gi_ofi_reg(&l->domain->head, &m, &l->slab_mr);
+}
+
+int gi_ofi_slots_open(struct gi_ofi_lane *l)
+{
+    size_t n = receives(l), all = n + GI_OFI_SEND_SLOTS;
+    int st = GIN_ENOMEM;
+    l->recv = calloc(all, sizeof(*l->recv));
+    if (l->recv == NULL || posix_memalign((void **)&l->slab, 64, all * GI_NET_MSG_MAX) != 0) {
+        l->slab = NULL;
+        gi_fail(st, "no memory for %zu messages of a lane", all);
+        goto free_slots;
+    }
+    st = register_slab(l, all * GI_NET_MSG_MAX);
+    if (st != GIN_OK)
+        goto free_slots;
+    l->recv_end = l->send = l->recv + n;
+    l->send_end = l->recv + all;
+    for (size_t i = all; i-- > 0;) {
+        struct gi_ofi_slot *s = &l->recv[i], **list = i < n ? &l->unposted : &l->free_sends;
+        s->bytes = l->slab + i * GI_NET_MSG_MAX;
+        s->next = *list;
+        *list = s;
+    }
+    st = gi_ofi_post_receives(l);
+    if (st != GIN_OK)
+        goto free_slots;
+    return GIN_OK;
+
+free_slots:
+    gi_ofi_slots_close(l);
+    return st;
+}
+
+/* The endpoint is closed, or nothing was posted. */
+void gi_ofi_slots_close(struct gi_ofi_lane *l)
+{
+    if (l->slab_mr != NULL)
+        gi_ofi_dereg(&l->domain->head, l->slab_mr);
+    free(l->slab);
+    free(l->recv);
+    l->slab_mr = NULL;
+    l->slab = NULL;
+    l->recv = NULL;
+}
+
+int gi_ofi_post_receives(struct gi_ofi_lane *l)
+{
+    void *desc = gi_ofi_desc(l->slab_mr);
+    while (l->unposted != NULL) {
+        struct gi_ofi_slot *s = l->unposted;
+        struct iovec iov = {.iov_base = s->bytes, .iov_len = GI_NET_MSG_MAX};
+        struct fi_msg msg = {
+            .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = s};
+        ssize_t rc = fi_recvmsg(l->ep, &msg, FI_COMPLETION);
+        if (rc == -FI_EAGAIN)
+            return GIN_OK;
+        if (rc != 0)
+            return gi_fail(GIN_ENET, "%s: posting a receive: %s", l->domain->caps.name,
+                           fi_strerror((int)-rc));
+        l->unposted = s->next;
+    }
+    return GIN_OK;
+}
+
+int gi_ofi_msg(struct gi_net_lane *head, int peer, const void *bytes, uint32_t len)
+{
+    struct gi_ofi_lane *l = gi_ofi_lane(head);
+    struct gi_ofi_peer *p = &l->peers[peer];
+    struct gi_ofi_slot *s = NULL;
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
+    void *desc = gi_ofi_desc(l->slab_mr);
+    struct fi_msg msg = {
+        .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = p->addr, .context = &p->context};
+    uint64_t flags = FI_INJECT;
+    if (GIN_UNLIKELY(p->dead))
+        return gi_fail(GIN_EPEER, "rank %d is known to be dead", peer);
+    if (len > l->domain->pick.info->tx_attr->inject_size) {
+        s = l->free_sends;
+        if (s == NULL)
+            return GIN_EAGAIN;
+        memcpy(s->bytes, bytes, len);
+        s->peer = peer;
+        iov.iov_base = s->bytes;
+        msg.context = s;
+        flags = FI_COMPLETION;
+    }
+    ssize_t rc = fi_sendmsg(l->ep, &msg, flags);
+    if (GIN_LIKELY(rc == 0)) {
+        if (s != NULL)
+            l->free_sends = s->next;
+        return GIN_OK;
+    }
+    return rc == -FI_EAGAIN ? GIN_EAGAIN : gi_ofi_post_failed(l, peer, "sending to", rc);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What providers claim and do not keep, or keep and do not claim: one row for each, by the name and
+ * the versions of libfabric it holds for, with the reason that gininfo prints. The only place that
+ * knows providers by name, but for the list of preference in ofi_find.c. An unknown provider is
+ * served by its record alone.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include "transport/ofi/ofi_int.h"
+
+enum field { PASSIVE, IMM, IMM_SOURCE, DC, WAIT, OVERRUN, PEER_AV, FENCE, RECVS, AMO };
+
+#define ANY     0
+#define V(a, b) FI_VERSION(a, b)
+#define FOREVER UINT32_MAX
+
+/* Versions of libfabric: from `since` on, before `until`. */
+static const struct {
+    const char *provider; /* '*' at an end: anything */
+    uint32_t since, until;
+    enum field field;
+    unsigned value;
+    const char *reason; /* NULL: the usual case, not worth a word */
+} rows[] = {
+    {"*;ofi_rxm", ANY, FOREVER, IMM_SOURCE, 0, "some source's, not the right one"},
+    {"sockets", ANY, FOREVER, PASSIVE, 1, NULL},
+    {"sockets", ANY, FOREVER, AMO, GI_NET_AMO_NATIVE, "atomics are applied by its own thread"},
+    {"sockets", ANY, FOREVER, RECVS, 32, "messages without a posted receive crash it"},
+    {"verbs*", ANY, FOREVER, PASSIVE, 1, NULL},
+    {"verbs*", ANY, FOREVER, DC, GI_NET_DC_SAME, "a completion is the remote device's answer"},
+    {"cxi", ANY, FOREVER, PASSIVE, 1, NULL},
+    {"cxi", ANY, FOREVER, FENCE, 1, NULL},
+    {"cxi", ANY, V(2, 4), IMM, 0, "claimed, but writes with data are refused before 2.4"},
+    {"efa-direct", ANY, FOREVER, PASSIVE, 1, NULL},
+    {"efa-direct", ANY, FOREVER, DC, GI_NET_DC_SAME, "a completion says placed"},
+    {"efa-direct", ANY, FOREVER, PEER_AV, 1, NULL},
+    {"efa-direct", ANY, FOREVER, OVERRUN, 1, "immediates may overrun the queue"},
+    {"efa-direct", ANY, FOREVER, RECVS, 16, "nothing queues messages without a posted receive"},
+    {"psm3", ANY, FOREVER, IMM, 64, "works, though it is claimed not to"},
+    {"shm", ANY, V(1, 23), DC, GI_NET_DC_NO,
+     "with two short writes in flight it never completes before 1.23"},
+    {"shm", ANY, FOREVER, WAIT, 0, "has no descriptor to sleep on"},
+    {"udp;ofi_rxd", ANY, FOREVER, WAIT, 0, "its descriptor cannot be had"},
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static bool applies(size_t i, const char *name)
+{
+    uint32_t v = fi_version();
+    size_t len = strlen(rows[i].provider);
+    size_t n = strlen(name);
+    if (v < rows[i].since || v >= rows[i].until)
+        return false;
+    if (rows[i].provider[0] == '*')
+        return n >= len - 1 && strcasecmp(rows[i].provider + 1, name + n - (len - 1)) == 0;
+    if (rows[i].provider[len - 1] == '*')
+        return strncasecmp(rows[i].provider, name, len - 1) == 0;
+    return strcasecmp(rows[i].provider, name) == 0;
+}
+
+static const char *correct(struct gi_ofi_domain *d, enum field field, unsigned value)
+{
+    struct gi_net_caps *c = &d->caps;
+    switch (field) {
+    case PASSIVE: c->target_passive = value != 0; return "passive targets";
+    case IMM: c->imm_bits = value; return "immediates";
+    case IMM_SOURCE: d->imm_source = value != 0; return "sources of immediates";
+    case DC: c->dc = (enum gi_net_dc)value; return "delivery";
+    case WAIT: c->wait_fd = value != 0; return "sleeping";
+    case OVERRUN: c->cq_overrun = value != 0; return "queue overrun";
+    case PEER_AV: c->peer_av_needed = value != 0; return "sources known to targets";
+    case FENCE: c->amo_fence = value != 0 && c->amo == GI_NET_AMO_NATIVE; return "fence";
+    case RECVS: c->recvs = value; return "receives";
+    case AMO:
+        c->amo = c->amo != GI_NET_AMO_NONE ? (enum gi_net_amo)value : c->amo;
+        return "atomics";
+    }
+    return "";
+}
+
+void gi_ofi_apply_quirks(struct gi_ofi_domain *d)
+{
+    const char *name = d->pick.info->fabric_attr->prov_name;
+    const char *fabric = d->pick.info->fabric_attr->name;
+    if (strcasecmp(name, "efa") == 0 && fabric != NULL && strcasecmp(fabric, "efa-direct") == 0)
+        name = fabric;
+    for (size_t i = 0; i < ROWS; i++) {
+        if (!applies(i, name))
+            continue;
+        const char *what = correct(d, rows[i].field, rows[i].value);
+        if (rows[i].reason != NULL)
+            gi_ofi_note(d, "%s: %s (known of %s)", what, rows[i].reason, name);
+    }
+}
