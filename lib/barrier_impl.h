@@ -59,6 +59,7 @@ struct gi_barrier_pool {
 
 struct gi_barriers {
     gin_comm_t *comm;
+    bool flat;                                      /* all of them */
     struct gi_barrier_pool fixed[GIN_BARRIER_TEAM]; /* by kind */
     uint32_t n_teams;
     struct gi_barrier_pool *teams;

@@ -28,20 +28,23 @@ static uint32_t levels_of(uint64_t n)
     return levels;
 }
 
-static uint64_t slot_bytes(const gin_comm_t *comm)
+static uint64_t slot_bytes(const gin_comm_t *comm, bool flat)
 {
+    if (flat)
+        return ((uint64_t)comm->size * sizeof(uint64_t) + GI_BARRIER_LINE - 1) &
+               ~(uint64_t)(GI_BARRIER_LINE - 1);
     uint32_t levels = levels_of((uint64_t)comm->size);
     return GI_BARRIER_LINE * (levels == 0 ? 1 : GI_LINE_COUNTERS + levels);
 }
 
-uint64_t gi_barriers_bytes(const gin_comm_t *comm, const gin_devcomm_reqs_t *r)
+uint64_t gi_barriers_bytes(const gin_comm_t *comm, const gin_devcomm_reqs_t *r, bool flat)
 {
     uint64_t indices =
         (uint64_t)r->world_barriers + r->lsa_barriers + r->rail_barriers + r->hybrid_barriers;
     for (uint32_t i = 0; i < r->n_team_barriers; i++)
         indices += r->team_barriers[i].count;
     /* one line more, to start on one */
-    return indices == 0 ? 0 : indices * slot_bytes(comm) + GI_BARRIER_LINE;
+    return indices == 0 ? 0 : indices * slot_bytes(comm, flat) + GI_BARRIER_LINE;
 }
 
 /* World ranks of the team, and the first one that I cannot store to. */
@@ -65,10 +68,10 @@ static int list_members(gin_comm_t *comm, struct gi_barrier_pool *p, gin_team_t 
 }
 
 /* On each level the group's first rank holds its counter. */
-static void plan_tree(struct gi_barrier_pool *p)
+static void plan_tree(struct gi_barrier_pool *p, bool flat)
 {
     uint64_t place = p->me, n = p->n, first = 1; /* first: team ranks per place of this level */
-    p->levels = levels_of(n);
+    p->levels = flat ? 0 : levels_of(n);
     p->release = p->peers[p->me - p->me % GI_BARRIER_GROUP] + GI_LINE_RELEASE * GI_BARRIER_LINE;
     for (uint32_t l = 0; l < p->levels; l++) {
         uint64_t group = place / GI_BARRIER_GROUP, from = group * GI_BARRIER_GROUP;
@@ -91,11 +94,12 @@ static const struct {
 };
 
 /* *base: my address of the pool's slots; moves on behind them. */
-static int pool_open(gin_comm_t *comm, struct gi_barrier_pool *p, enum gin_barrier_kind kind,
-                     gin_team_t team, uint32_t count, char **base)
+static int pool_open(const struct gi_barriers *b, struct gi_barrier_pool *p,
+                     enum gin_barrier_kind kind, gin_team_t team, uint32_t count, char **base)
 {
+    gin_comm_t *comm = b->comm;
     char *slots = *base;
-    p->slot = slot_bytes(comm);
+    p->slot = slot_bytes(comm, b->flat);
     *base += count * p->slot;
     p->count = count;
     p->name = texts[kind].name;
@@ -122,7 +126,7 @@ static int pool_open(gin_comm_t *comm, struct gi_barrier_pool *p, enum gin_barri
     for (uint32_t i = 0; i < p->n; i++)
         p->peers[i] = (char *)gi_control(comm, comm->shm->lsa_of[p->world_of[i]]) + (slots - home);
     p->mine = slots;
-    plan_tree(p);
+    plan_tree(p, b->flat);
     return GIN_OK;
 }
 
@@ -146,27 +150,26 @@ static int pools_open(struct gi_barriers *b, const gin_devcomm_reqs_t *r, char *
 {
     gin_comm_t *comm = b->comm;
     struct gi_barrier_pool *f = b->fixed;
-    int st = pool_open(comm, &f[GIN_BARRIER_WORLD], GIN_BARRIER_WORLD, comm->world,
-                       r->world_barriers, &base);
-    if (st == GIN_OK)
-        st = pool_open(comm, &f[GIN_BARRIER_LSA], GIN_BARRIER_LSA, comm->lsa, r->lsa_barriers,
+    int st = pool_open(b, &f[GIN_BARRIER_WORLD], GIN_BARRIER_WORLD, comm->world, r->world_barriers,
                        &base);
     if (st == GIN_OK)
-        st = pool_open(comm, &f[GIN_BARRIER_RAIL], GIN_BARRIER_RAIL, comm->rail, r->rail_barriers,
+        st = pool_open(b, &f[GIN_BARRIER_LSA], GIN_BARRIER_LSA, comm->lsa, r->lsa_barriers, &base);
+    if (st == GIN_OK)
+        st = pool_open(b, &f[GIN_BARRIER_RAIL], GIN_BARRIER_RAIL, comm->rail, r->rail_barriers,
                        &base);
     if (st == GIN_OK)
-        st = pool_open(comm, &f[GIN_BARRIER_HYBRID], GIN_BARRIER_HYBRID, hybrid_team(comm),
+        st = pool_open(b, &f[GIN_BARRIER_HYBRID], GIN_BARRIER_HYBRID, hybrid_team(comm),
                        r->hybrid_barriers, &base);
     for (uint32_t i = 0; st == GIN_OK && i < r->n_team_barriers; i++) {
         gin_team_barrier_t *t = &r->team_barriers[i];
-        st = pool_open(comm, &b->teams[i], GIN_BARRIER_TEAM, t->team, t->count, &base);
+        st = pool_open(b, &b->teams[i], GIN_BARRIER_TEAM, t->team, t->count, &base);
         t->handle.kind = GIN_BARRIER_TEAM;
         t->handle.place = i;
     }
     return st;
 }
 
-int gi_barriers_open(gin_comm_t *comm, gin_devcomm_reqs_t *r, uint64_t off,
+int gi_barriers_open(gin_comm_t *comm, gin_devcomm_reqs_t *r, uint64_t off, bool flat,
                      struct gi_barriers **barriers)
 {
     struct gi_barriers *b = calloc(1, sizeof(*b));
@@ -177,6 +180,7 @@ int gi_barriers_open(gin_comm_t *comm, gin_devcomm_reqs_t *r, uint64_t off,
         return gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for barriers");
     }
     b->comm = comm;
+    b->flat = flat;
     b->n_teams = r->n_team_barriers;
     uint64_t start = (GI_CONTROL + off + GI_BARRIER_LINE - 1) & ~(uint64_t)(GI_BARRIER_LINE - 1);
     int st = pools_open(b, r, (char *)gi_control(comm, comm->shm->lsa_rank) + start);

@@ -215,7 +215,7 @@ static int private_up(struct gi_devcomm *d)
     d->counters = calloc(n * r->counters + 1, sizeof(*d->counters));
     if (d->dc == NULL || d->bases == NULL || d->counters == NULL)
         return gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %zu contexts", n);
-    int st = gi_barriers_open(d->comm, &d->reqs, d->barriers_off, &d->barriers);
+    int st = gi_barriers_open(d->comm, &d->reqs, d->barriers_off, d->kernels, &d->barriers);
     if (st == GIN_OK && r->device == GIN_DEVICE_CUDA)
         st = gi_devcomm_cuda_open(d);
     return st == GIN_OK && d->kernel != NULL ? gi_engine_add(d) : st;
@@ -348,7 +348,7 @@ static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *de
     int asked = reqs_adopt(given, &r);
     if (st == GIN_OK)
         st = dev != NULL ? asked : gi_fail(GIN_EINVAL, "gin_devcomm_create: dev is NULL");
-    uint64_t barriers = st == GIN_OK ? gi_barriers_bytes(comm, &r) : 0;
+    uint64_t barriers = st == GIN_OK ? gi_barriers_bytes(comm, &r, false) : 0;
     if (st == GIN_OK) {
         d->comm = comm;
         d->reqs = r;
@@ -359,6 +359,8 @@ static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *de
         goto free_d;
     d->wait_timeout_ns = r.wait_timeout_ns;
     d->barrier_timeout_ns = r.barrier_timeout_ns;
+    if (d->kernels)
+        barriers = gi_barriers_bytes(comm, &r, true);
     barriers = (barriers + 63) & ~(uint64_t)63;
     d->bytes = cells_bytes(&r) + barriers + ((r.scratch + 63) & ~(uint64_t)63) + 64;
     st = blocks_take(d);

@@ -217,7 +217,7 @@ MP_TEST(barriers_of_kernels_meet)
 }
 
 /* Rank 1 has no kernels: others see it in host memory only, and meet it there. */
-MP_TEST_OPT(cpu_and_gpu_ranks, .ranks = "2 3", .only = MP_PROCS)
+MP_TEST_OPT(cpu_and_gpu_ranks, .ranks = "2 3 10", .only = MP_PROCS)
 {
     bool cpu = mp->rank == 1;
     gin_devcomm_reqs_t r;
