@@ -257,3 +257,65 @@ GPU_TEST(signals_on_the_same_word, 1)
     gpu_dev_end(gp);
     EXPECT_OK(gin_free(gp->comm, p));
 }
+
+/* ---- host threads, while kernels fill the GPUs ---- */
+
+/* Block 0 looks at what came with the flag, and tells the sender in host memory. */
+__global__ void __launch_bounds__(256)
+    filled(gin_devcomm_t dev, gin_at_t flag, gin_at_t seen, const unsigned long long *data, int n,
+           struct gpu_report *r)
+{
+    gin_t g;
+    D_OK(r, gin_open(&dev, blockIdx.x % dev.n_contexts, &g));
+    int left = (g.rank + g.size - 1) % g.size;
+    for (unsigned long long i = 1; i <= (unsigned long long)n; i++) {
+        D_STEP(r, i);
+        D_OK(r, gin_wait_signal_at(&g, gin_block(), flag, i, NULL));
+        if (blockIdx.x != 0)
+            continue;
+        D_EQ(r, gpu_look(&data[threadIdx.x]),
+             i * 1000 + threadIdx.x + ((unsigned long long)left << 40));
+        D_OK(r, gin_put_value(&g, gin_block(), gin_world(&g), left, seen, i, 8, gin_no_action()));
+    }
+}
+
+GPU_TEST(host_threads_reach_a_full_gpu, 1)
+{
+#ifdef GPU_EMULATED
+    return;
+#endif
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_t host;
+    gin_at_t at, seen;
+    gin_t g;
+    cudaDeviceProp prop;
+    int n = gpu_rounds(gp, 300), right = (gp->rank + 1) % gp->size;
+    char *p = (char *)gpu_symmetric(gp, GIN_KIND_CUDA, 8192, &at);
+    void *h = gpu_symmetric(gp, GIN_KIND_HOST, 64, &seen);
+    gin_devcomm_reqs_init(&reqs);
+    if (p == NULL || h == NULL || !gpu_dev(gp, NULL) ||
+        !EXPECT_OK(gin_devcomm_create(gp->comm, &reqs, &host)) ||
+        !EXPECT_OK(gin_open(&host, 0, &g)))
+        return;
+    CU(cudaGetDeviceProperties(&prop, gp->device));
+    filled<<<prop.multiProcessorCount * 8, 256, 0, gp->stream>>>(
+        gp->dev, at, seen, (unsigned long long *)(p + 4096), n, gp->report);
+    for (unsigned long long i = 1; i <= (unsigned long long)n; i++) {
+        unsigned long long out[256];
+        uint64_t old = 0;
+        for (unsigned k = 0; k < 256; k++)
+            out[k] = i * 1000 + k + ((unsigned long long)gp->rank << 40);
+        if (!EXPECT_OK(gin_put(&g, gin_thread(), gin_world(&g), right,
+                               gin_at(at.win, at.off + 4096), gin_at_local(out), sizeof(out),
+                               gin_set_at(at, i))) ||
+            !EXPECT_OK(gin_wait_signal_at(&g, gin_thread(), seen, i, NULL)))
+            break;
+        EXPECT_OK(gin_amo_fetch(&g, gin_thread(), gin_world(&g), right, at, &old));
+        EXPECT_EQ_U64(old, i);
+    }
+    GPU_DONE(gp);
+    EXPECT_OK(gin_devcomm_destroy(gp->comm, &host));
+    gpu_dev_end(gp);
+    EXPECT_OK(gin_free(gp->comm, p));
+    EXPECT_OK(gin_free(gp->comm, h));
+}

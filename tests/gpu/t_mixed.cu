@@ -263,3 +263,110 @@ GPU_TEST(gpu_memory_beside_a_rank_without, 2)
     gpu_dev_end(gp);
     EXPECT_OK(gin_free(gp->comm, p));
 }
+
+/* ---- words of GPU memory have one applier, the engine of their rank ---- */
+
+#define THREADS 64
+
+/* Words of rank 0: 0 a sum, 1 a sum of 32 bits, 2 by compare and swap, 3 by fetching additions. */
+__global__ void update(gin_devcomm_t dev, gin_at_t at, gin_at_t own, int n, struct gpu_report *r)
+{
+    gin_t g;
+    D_OK(r, gin_open(&dev, blockIdx.x, &g));
+    gin_team_t w = gin_world(&g);
+    gin_group_t me = gin_thread();
+    for (int i = 0; i < n; i++) {
+        uint64_t old = 0, seen = 0;
+        D_STEP(r, i);
+        D_OK(r, gin_amo_add(&g, me, w, 0, at, 3));
+        D_OK(r,
+             gin_signal(&g, me, w, 0, i % 2 ? gin_weak_add_at(at, 2) : gin_strong_add_at(at, 2)));
+        D_OK(r, gin_amo_add32(&g, me, w, 0, gin_at(at.win, at.off + 8), 7));
+        D_OK(r, gin_amo_fetch_add(&g, me, w, 0, gin_at(at.win, at.off + 24), 1, &old));
+        if (threadIdx.x != 0)
+            continue;
+        do {
+            seen = old;
+            D_OK(r, gin_amo_cas(&g, me, w, 0, gin_at(at.win, at.off + 16), seen, seen + 5, &old));
+        } while (old != seen);
+        /* a word that peers signal is consumed and reset by its owner */
+        D_OK(r, gin_signal(&g, me, w, g.rank, gin_weak_add_at(own, 10)));
+        D_OK(r, gin_wait_signal_at(&g, me, own, 10, NULL));
+        D_OK(r, gin_consume_signal_at(&g, own, 4));
+        D_EQ(r, gin_read_signal_at(&g, own), 6);
+        D_OK(r, gin_reset_signal_at(&g, own, &old));
+        D_EQ(r, old, 6);
+        D_EQ(r, gin_read_signal_at(&g, own), 0);
+        old = 0;
+    }
+    D_OK(r, gin_quiet(&g, me));
+}
+
+static void update_by_host(struct gpu *gp, gin_at_t at, int n)
+{
+    gin_t g;
+    EXPECT_OK(gin_open(&gp->dev, 0, &g));
+    gin_team_t w = gin_world(&g);
+    for (int i = 0; i < n; i++) {
+        uint64_t old = 0, seen = 0;
+        EXPECT_OK(gin_amo_add(&g, gin_thread(), w, 0, at, 3));
+        EXPECT_OK(gin_signal(&g, gin_thread(), w, 0, gin_weak_add_at(at, 2)));
+        EXPECT_OK(gin_amo_add32(&g, gin_thread(), w, 0, gin_at(at.win, at.off + 8), 7));
+        EXPECT_OK(gin_amo_fetch_add(&g, gin_thread(), w, 0, gin_at(at.win, at.off + 24), 1, &old));
+        do {
+            seen = old;
+            if (!EXPECT_OK(gin_amo_cas(&g, gin_thread(), w, 0, gin_at(at.win, at.off + 16), seen,
+                                       seen + 5, &old)))
+                return;
+        } while (old != seen);
+    }
+}
+
+GPU_TEST(words_of_gpu_memory, 2)
+{
+#ifdef GPU_EMULATED
+    return;
+#endif
+    gin_at_t at = gin_at(gin_window_none(), 0);
+    gin_devcomm_reqs_t reqs;
+    int n = gpu_rounds(gp, 40), kernels = gp->size - 1;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.device = gp->device < 0 ? GIN_DEVICE_HOST : GIN_DEVICE_CUDA;
+    char *p = (char *)gin_calloc_kind(gp->comm, GIN_KIND_CUDA, 1, 8192);
+    if (!EXPECT(p != NULL) || !gpu_dev(gp, &reqs))
+        return;
+    EXPECT_OK(gin_window_of(gp->comm, p, &at.win, &at.off));
+    if (gp->device >= 0) {
+        update<<<1, THREADS, 0, gp->stream>>>(gp->dev, at, gin_at(at.win, at.off + 64), n,
+                                              gp->report);
+        GPU_DONE(gp);
+    } else {
+        update_by_host(gp, at, n);
+    }
+    EXPECT_OK(gin_comm_barrier(gp->comm));
+    unsigned long long now[4], all = (unsigned long long)(kernels * THREADS + 1) * (unsigned)n;
+    if (gp->rank == 0) {
+        CU(cudaMemcpy(now, p, sizeof(now), cudaMemcpyDeviceToHost));
+        EXPECT_EQ_U64(now[0], 5 * all);
+        EXPECT_EQ_U64(now[1], 7 * all);
+        EXPECT_EQ_U64(now[2], 5ull * (unsigned)(kernels + 1) * (unsigned)n);
+        EXPECT_EQ_U64(now[3], all);
+    }
+    EXPECT_OK(gin_comm_barrier(gp->comm));
+    if (gp->device < 0) { /* bytes, by the engine of rank 0 */
+        gin_t g;
+        unsigned char *out = (unsigned char *)malloc(20000), *in = (unsigned char *)malloc(20000);
+        EXPECT_OK(gin_open(&gp->dev, 0, &g));
+        for (int i = 0; i < 20000; i++)
+            out[i] = (unsigned char)(i * 7 + i / 256);
+        gin_at_t to = gin_at(at.win, at.off + 101);
+        EXPECT_OK(gin_put(&g, gin_thread(), gin_world(&g), 0, to, gin_at_local(out), 8000,
+                          gin_no_action()));
+        EXPECT_OK(gin_get(&g, gin_thread(), gin_world(&g), 0, to, gin_at_local(in), 8000));
+        EXPECT(memcmp(in, out, 8000) == 0);
+        free(out);
+        free(in);
+    }
+    gpu_dev_end(gp);
+    EXPECT_OK(gin_free(gp->comm, p));
+}
