@@ -105,7 +105,7 @@ static int share(void *arg)
 static int zero(void *arg, uint64_t off, uint64_t bytes)
 {
     struct gi_cuda *c = arg;
-    return c->gpu == NULL ? GIN_OK : gi_gpu_fill(c->gpu, gi_cuda_heap_base(c) + off, 0, bytes);
+    return c->gpu == NULL ? GIN_OK : gi_gpu_zero(c->gpu, gi_cuda_heap_base(c) + off, bytes);
 }
 
 static int copy(void *arg, uint64_t to, uint64_t from, uint64_t bytes)

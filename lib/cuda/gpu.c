@@ -17,6 +17,9 @@
 
 typedef unsigned long long ull;
 
+#define ZEROS      (64u << 10)
+#define COPY_ZEROS (1u << 20)
+
 bool gi_gpu_driver(const char *driver, char *why, size_t n)
 {
     return gi_cu_load(driver, why, n) != NULL;
@@ -164,6 +167,8 @@ int gi_gpu_open(const char *driver, int local_rank, struct gi_gpu **gpu, char *w
         st = look(g);
     if (st == GIN_OK)
         st = gi_gpu_stream_open(g, &g->stream);
+    if (st == GIN_OK)
+        st = gi_gpu_store_open(g);
     if (st != GIN_OK) {
         gi_gpu_close(g);
         return st;
@@ -176,6 +181,7 @@ void gi_gpu_close(struct gi_gpu *g)
 {
     if (g == NULL)
         return;
+    gi_gpu_store_close(g);
     gi_gpu_stream_close(g, g->stream);
     if (g->retained)
         gi_cu()->cuDevicePrimaryCtxRelease(g->device);
@@ -267,69 +273,7 @@ void gi_gpu_unmap(uint64_t addr, uint64_t bytes)
     gi_cu()->cuMemUnmap(addr, bytes);
 }
 
-/* ---- private memory ---- */
-
-int gi_gpu_alloc(struct gi_gpu *g, uint64_t bytes, uint64_t *addr)
-{
-    CUstreamCaptureMode mode;
-    CUdeviceptr got = 0;
-    int st = gi_gpu_enter(g, &mode);
-    if (st != GIN_OK)
-        return st;
-    st = gi_cu_fail(gi_cu()->cuMemAlloc(&got, bytes), "cuMemAlloc of %llu bytes on GPU %d",
-                    (ull)bytes, g->device);
-    gi_gpu_leave(mode);
-    if (st != GIN_OK)
-        return st;
-    st = gi_gpu_fill(g, got, 0, bytes);
-    if (st != GIN_OK)
-        gi_gpu_free(g, got);
-    else
-        *addr = got;
-    return st;
-}
-
-void gi_gpu_free(struct gi_gpu *g, uint64_t addr)
-{
-    CUstreamCaptureMode mode;
-    if (addr == 0 || gi_gpu_enter(g, &mode) != GIN_OK)
-        return;
-    gi_cu()->cuMemFree(addr);
-    gi_gpu_leave(mode);
-}
-
-int gi_gpu_host_alloc(struct gi_gpu *g, uint64_t bytes, void **host, uint64_t *addr)
-{
-    CUstreamCaptureMode mode;
-    CUdeviceptr there = 0;
-    void *got = NULL;
-    int st = gi_gpu_enter(g, &mode);
-    if (st != GIN_OK)
-        return st;
-    CUresult r =
-        gi_cu()->cuMemHostAlloc(&got, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-    if (r == CUDA_SUCCESS) {
-        r = gi_cu()->cuMemHostGetDevicePointer(&there, got, 0);
-        if (r != CUDA_SUCCESS)
-            gi_cu()->cuMemFreeHost(got);
-    }
-    gi_gpu_leave(mode);
-    if (r != CUDA_SUCCESS)
-        return gi_cu_fail(r, "cuMemHostAlloc of %llu bytes for GPU %d", (ull)bytes, g->device);
-    memset(got, 0, bytes);
-    *host = got;
-    *addr = there;
-    return GIN_OK;
-}
-
-void gi_gpu_host_free(struct gi_gpu *g, void *host)
-{
-    CUstreamCaptureMode mode;
-    if (host == NULL || gi_gpu_enter(g, &mode) != GIN_OK)
-        return;
-    gi_cu()->cuMemFreeHost(host);
-    gi_gpu_leave(mode);
-}
+/* ---- memory that exists ---- */
 
 int gi_gpu_host_register(struct gi_gpu *g, void *host, uint64_t bytes, bool *taken)
 {
@@ -367,13 +311,25 @@ static int finish(struct gi_gpu *g, CUstreamCaptureMode mode, CUresult r, const 
     return gi_cu_fail(r, "%s of %llu bytes on GPU %d", what, (ull)bytes, g->device);
 }
 
-int gi_gpu_fill(struct gi_gpu *g, uint64_t addr, unsigned char byte, uint64_t bytes)
+/*
+ * A fill may be a kernel, which cannot begin while the program's kernels hold the whole GPU,
+ * perhaps waiting for this rank. Zeros are copied instead, as far as that is not too slow.
+ */
+int gi_gpu_zero(struct gi_gpu *g, uint64_t addr, uint64_t bytes)
 {
+    static const char zeros[ZEROS];
     CUstreamCaptureMode mode;
+    CUresult r = CUDA_SUCCESS;
     int st = gi_gpu_enter(g, &mode);
-    return st != GIN_OK ? st
-                        : finish(g, mode, gi_cu()->cuMemsetD8Async(addr, byte, bytes, g->stream),
-                                 "cuMemsetD8Async", bytes);
+    if (st != GIN_OK)
+        return st;
+    if (bytes > COPY_ZEROS)
+        return finish(g, mode, gi_cu()->cuMemsetD8Async(addr, 0, bytes, g->stream),
+                      "cuMemsetD8Async", bytes);
+    for (uint64_t at = 0; r == CUDA_SUCCESS && at < bytes; at += ZEROS)
+        r = gi_cu()->cuMemcpyHtoDAsync(addr + at, zeros, bytes - at < ZEROS ? bytes - at : ZEROS,
+                                       g->stream);
+    return finish(g, mode, r, "cuMemcpyHtoDAsync of zeros", bytes);
 }
 
 int gi_gpu_write(struct gi_gpu *g, uint64_t addr, const void *from, uint64_t bytes)

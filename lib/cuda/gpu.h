@@ -17,10 +17,11 @@ struct gi_gpu {
     int device;    /* the driver's ordinal, in this process */
     bool retained; /* the device's primary context, held until gi_gpu_close() */
     void *context;
-    void *stream;      /* non-blocking; for gi_gpu_fill() and copies */
-    uint64_t granule;  /* of memory objects */
-    bool host_atomics; /* the GPU's atomics work on host memory, with the CPU's */
-    bool same_address; /* registered host memory has one address for CPU and GPU */
+    void *stream;               /* non-blocking; for gi_gpu_zero() and copies */
+    struct gi_gpu_store *store; /* private memory that came from the driver */
+    uint64_t granule;           /* of memory objects */
+    bool host_atomics;          /* the GPU's atomics work on host memory, with the CPU's */
+    bool same_address;          /* registered host memory has one address for CPU and GPU */
     unsigned char uuid[16];
     char name[64];
 };
@@ -53,7 +54,12 @@ int gi_gpu_map(uint64_t addr, uint64_t bytes, uint64_t object);
 int gi_gpu_allow(uint64_t addr, uint64_t bytes, int device); /* let a device read and write */
 void gi_gpu_unmap(uint64_t addr, uint64_t bytes);            /* exactly what one call mapped */
 
-/* ---- private memory ---- */
+/*
+ * ---- private memory ----
+ *
+ * Giving memory back to the driver waits for all kernels of the GPU, which may wait for this rank;
+ * so what is freed is kept for the next who asks, until gi_gpu_close().
+ */
 
 int gi_gpu_alloc(struct gi_gpu *gpu, uint64_t bytes, uint64_t *addr); /* zeroed */
 void gi_gpu_free(struct gi_gpu *gpu, uint64_t addr);                  /* 0 is fine */
@@ -67,7 +73,7 @@ void gi_gpu_host_unregister(struct gi_gpu *gpu, void *host);
 
 /* ---- copies: done when the call returns ---- */
 
-int gi_gpu_fill(struct gi_gpu *gpu, uint64_t addr, unsigned char byte, uint64_t bytes);
+int gi_gpu_zero(struct gi_gpu *gpu, uint64_t addr, uint64_t bytes);
 int gi_gpu_write(struct gi_gpu *gpu, uint64_t addr, const void *from, uint64_t bytes);
 int gi_gpu_read(struct gi_gpu *gpu, void *to, uint64_t addr, uint64_t bytes);
 int gi_gpu_copy(struct gi_gpu *gpu, uint64_t to, uint64_t from, uint64_t bytes);

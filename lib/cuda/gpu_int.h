@@ -13,5 +13,8 @@
 int gi_gpu_enter(const struct gi_gpu *gpu, CUstreamCaptureMode *mode);
 void gi_gpu_leave(CUstreamCaptureMode mode);
 
+int gi_gpu_store_open(struct gi_gpu *gpu);
+void gi_gpu_store_close(struct gi_gpu *gpu);
+
 #endif
 #endif

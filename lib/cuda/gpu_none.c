@@ -67,7 +67,7 @@ NONE_INT(gi_gpu_host_alloc, struct gi_gpu *g, uint64_t bytes, void **host, uint6
 NONE_VOID(gi_gpu_host_free, struct gi_gpu *g, void *host)
 NONE_INT(gi_gpu_host_register, struct gi_gpu *g, void *host, uint64_t bytes, bool *taken)
 NONE_VOID(gi_gpu_host_unregister, struct gi_gpu *g, void *host)
-NONE_INT(gi_gpu_fill, struct gi_gpu *g, uint64_t addr, unsigned char byte, uint64_t bytes)
+NONE_INT(gi_gpu_zero, struct gi_gpu *g, uint64_t addr, uint64_t bytes)
 NONE_INT(gi_gpu_write, struct gi_gpu *g, uint64_t addr, const void *from, uint64_t bytes)
 NONE_INT(gi_gpu_read, struct gi_gpu *g, void *to, uint64_t addr, uint64_t bytes)
 NONE_INT(gi_gpu_copy, struct gi_gpu *g, uint64_t to, uint64_t from, uint64_t bytes)
