@@ -50,10 +50,7 @@ static inline bool gi_cuda_atomics(const gin_comm_t *comm)
 
 /* Who applies updates of the words of a window in GPU memory: their owner's engine alone, or all
  * GPUs by their atomics. The same on all ranks. */
-static inline bool gi_words_by_engine(const gin_comm_t *comm, const struct gin_i_window *w)
-{
-    return (w->flags & GIN_WIN_NO_LSA) != 0 || !gi_cuda_atomics(comm);
-}
+bool gi_words_by_engine(const gin_comm_t *comm, const struct gin_i_window *w); /* window_cuda.c */
 
 /* Is it an address of my part of the GPU heap, there already or not? */
 static inline bool gi_cuda_owns(const gin_comm_t *comm, uint64_t addr)

@@ -56,14 +56,14 @@ static bool in_host_heap(const gin_comm_t *comm, const struct gin_i_window *w, u
 }
 
 /* Memory of the program: its own addresses where GPUs know them, and a table of its peers'. */
-static void show_registered(const struct gi_mirror *m, const struct gi_window *p,
-                            struct gin_i_window *e)
+static void show_registered(const gin_comm_t *comm, const struct gi_mirror *m,
+                            const struct gi_window *p, struct gin_i_window *e)
 {
     bool gpu = e->kind == GIN_KIND_CUDA;
     e->lsa_base = e->lsa_stride = 0;
     if (!gpu && !p->pinned)
         e->local = 0;
-    else if (gpu && p->direct)
+    else if (gpu && !gi_words_by_engine(comm, e))
         e->apply = GIN_I_APPLY_ATOMICS | GIN_I_APPLY_STORES;
     else if (!gpu)
         e->apply = GIN_I_APPLY_STORES | (m->gpu->host_atomics ? GIN_I_APPLY_ATOMICS : 0);
@@ -88,7 +88,7 @@ static struct gin_i_window entry_of(const gin_comm_t *comm, const struct gi_mirr
     if (w->kind == GIN_KIND_CUDA)
         e.size = gi_window_bytes(comm, w, id);
     if (p->reg->heap == GI_NO_HEAP && (p->reg->gpu || p->pinned)) {
-        show_registered(m, p, &e);
+        show_registered(comm, m, p, &e);
         return e;
     }
     if (w->kind == GIN_KIND_CUDA) {

@@ -123,6 +123,13 @@ void gi_windows_forget_gpus(struct gi_windows *ws)
     }
 }
 
+bool gi_words_by_engine(const gin_comm_t *comm, const struct gin_i_window *w)
+{
+    const struct gi_window *p = gi_window_private(&comm->windows->table, gi_window_id(w->handle));
+    return (w->flags & GIN_WIN_NO_LSA) != 0 || !gi_cuda_atomics(comm) ||
+           (p->reg->gpu && !p->direct);
+}
+
 const char *gi_windows_why_slow(const gin_comm_t *comm)
 {
     for (const struct gi_registration *g = comm->windows->regs; g != NULL; g = g->next)
