@@ -39,7 +39,7 @@ is() {
 soon() {
     local name=$1 i
     shift
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 600; i++)); do
         "$@" 2>/dev/null && return
         sleep .05
     done
@@ -103,12 +103,12 @@ has err "status 127" "the program's own 127"
 # ---- one dies, the others end ----
 t0=$(milliseconds)
 expect 3 "others end" -n 3 sh -c 'test $PMI_RANK = 1 && exit 3; sleep 60'
-[ $(($(milliseconds) - t0)) -lt 1500 ] || fail "others end: took $(($(milliseconds) - t0)) ms"
+[ $(($(milliseconds) - t0)) -lt 20000 ] || fail "others end: took $(($(milliseconds) - t0)) ms"
 t0=$(milliseconds)
-expect 3 "deaf to TERM" -n 2 bash -c 'trap "" TERM; test $PMI_RANK = 1 && { sleep .2; exit 3; }
+expect 3 "deaf to TERM" -n 2 bash -c 'trap "" TERM; test $PMI_RANK = 1 && { until test -s '"$D"'/child; do sleep .05; done; exit 3; }
     echo $$ >'"$D"'/deaf; sleep 60 & echo $! >'"$D"'/child; wait; sleep 60'
 t0=$(($(milliseconds) - t0))
-if [ $t0 -lt 1900 ] || [ $t0 -gt 4500 ]; then fail "deaf to TERM: took $t0 ms"; fi
+if [ $t0 -lt 1900 ] || [ $t0 -gt 25000 ]; then fail "deaf to TERM: took $t0 ms"; fi
 gone "$(cat "$D/deaf")" || fail "deaf to TERM: still there"
 gone "$(cat "$D/child")" || fail "deaf to TERM: its child is still there"
 expect 3 "keep going" -k -n 3 sh -c 'test $PMI_RANK = 1 && exit 3; sleep .4; touch '"$D"'/kept.$PMI_RANK'
@@ -158,7 +158,8 @@ soon "dies with the launcher" gone "$r0"
 soon "dies with the launcher" gone "$r1"
 # the third wish is a command
 run -n 2 bash -c 'trap "" INT TERM; echo $$ >'"$D"'/r.$PMI_RANK; while :; do sleep .05; done'
-for i in 1 2 3; do
+for i in $(seq 200); do # two that it has not seen yet are one
+    gone $pid && break
     kill -INT $pid
     sleep .1
 done
@@ -180,8 +181,9 @@ expect 0 "no labels" -n 1 echo plain
 is out "plain" "no labels"
 # a child that keeps the output open does not keep the job
 t0=$(milliseconds)
-expect 0 "child left behind" -l -n 1 sh -c 'sleep 3 & echo done'
-[ $(($(milliseconds) - t0)) -lt 2500 ] || fail "child left behind: waited for it"
+expect 0 "child left behind" -l -n 1 sh -c 'sleep 25 & echo $! >'"$D"'/left; echo done'
+[ $(($(milliseconds) - t0)) -lt 20000 ] || fail "child left behind: waited for it"
+kill "$(cat "$D/left")" 2>/dev/null
 "$GINRUN" -l -n 2 sh -c 'yes | head -n 100000' 2>/dev/null | head -n 1 >"$D/out"
 has out "] y" "reader went away"
 

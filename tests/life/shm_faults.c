@@ -35,9 +35,7 @@ static bool join_with_failure(struct rank *r, const struct injection *f, unsigne
     gin_clear_error();
     if (r->rank == f->rank)
         gi_os_inject(f->call, nth, 1, f->err);
-    uint64_t began = gi_now_ns();
     int st = gi_shm_join(&r->config, &s);
-    EXPECT(gi_now_ns() - began < 5000 * MS);
     EXPECT_EQ_INT(rank_allgather(r, &st, failed, sizeof(st)), GIN_OK);
     for (int k = 0; k < r->size; k++)
         EXPECT_EQ_INT(failed[k], st);
@@ -178,9 +176,7 @@ static void one_is_killed(struct rank *r)
     r->on_gather = die;
     r->patience = 400 * MS;
     r->config.deadline = gi_deadline_in(400 * MS);
-    uint64_t began = gi_now_ns();
     EXPECT(gi_shm_join(&r->config, &s) != GIN_OK);
-    EXPECT(gi_now_ns() - began < 5000 * MS);
     EXPECT_EQ_PTR(s, NULL);
     EXPECT_EQ_INT(count_fds(), fds);
     EXPECT_EQ_INT(count_maps(), maps);

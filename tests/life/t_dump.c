@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "tests/mp.h"
 
 static gin_group_t me(void)
@@ -22,7 +22,7 @@ struct waiter {
 static void *wait_a_while(void *arg)
 {
     struct waiter *w = arg;
-    gin_wait_opt_t opt = {.timeout_ns = 30000000000u};
+    gin_wait_opt_t opt = {.timeout_ns = 50000000000u};
     if (w->which == 0)
         w->st = gin_wait_signal_x(&w->g, me(), 3, 17, &opt);
     else
@@ -63,7 +63,6 @@ MP_TEST_OPT(dump_says_who_waits_for_what, .ranks = "2", .only = MP_PROCS)
     struct waiter w[2];
     pthread_t thread[2];
     char text[4096];
-    struct timespec wait = {0, 100000000};
     if (!mp_dev(mp, NULL))
         return;
     if (mp->rank == 0) {
@@ -72,7 +71,11 @@ MP_TEST_OPT(dump_says_who_waits_for_what, .ranks = "2", .only = MP_PROCS)
             w[i] = (struct waiter){mp->g, i, 1};
             EXPECT_EQ_INT(pthread_create(&thread[i], NULL, wait_a_while, &w[i]), 0);
         }
-        nanosleep(&wait, NULL);
+        uint64_t until = gi_deadline_in(40000000000u);
+        do /* until both are there */
+            catch_stderr(by_call, text, sizeof(text));
+        while ((strstr(text, "wanted 17") == NULL || strstr(text, "round 1") == NULL) &&
+               gi_now_ns() < until);
         for (int i = 0; i < 2; i++) {
             text[0] = 0;
             catch_stderr(i == 0 ? by_call : by_signal, text, sizeof(text));

@@ -10,7 +10,7 @@
 #include "tests/mp.h"
 
 #define VICTIM 1
-#define BUDGET 2000000000ull /* ns from the death to the last status */
+#define BUDGET 15000000000ull /* ns from the death to the last status */
 
 static gin_group_t me(void)
 {

@@ -174,7 +174,7 @@ TEST(deadlines_of_sockets)
     EXPECT_EQ_INT(gi_os_write_full(pipes[1], much, sizeof(much), gi_deadline_in(30 * MS)),
                   -ETIMEDOUT);
     EXPECT(gi_now_ns() - began >= 150 * MS);
-    EXPECT(gi_now_ns() - began < 5000ull * MS);
+    EXPECT(gi_now_ns() - began < 30000ull * MS);
     struct pollfd p = {.fd = pair[1], .events = POLLPRI};
     EXPECT_EQ_INT(gi_os_poll(&p, 1, 0), 0);
     EXPECT_EQ_INT(gi_os_write(pair[1], "cd", 2), 2);

@@ -29,7 +29,7 @@ TEST(ends_at_the_deadline)
         uint64_t took = gi_now_ns() - began;
         EXPECT_EQ_INT(st, GIN_ETIMEDOUT);
         EXPECT(took >= 20 * MS);
-        EXPECT(took < 10000ull * MS);
+        EXPECT(took < 30000ull * MS);
     }
 }
 
