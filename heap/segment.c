@@ -139,7 +139,12 @@ int gi_segment_create(uint64_t control, uint64_t bytes, enum gi_hugepages wish,
     char text[16], why[16] = "";
     int r, st;
 
-    if (control % page || bytes == 0 || bytes > UINT64_MAX / 4)
+    if (bytes > UINT64_MAX / 4)
+        return gi_fail(GIN_EINVAL,
+                       "a heap of %llu bytes is more than any machine can address; set "
+                       "GINSHMEM_HEAP_SIZE to what a rank needs",
+                       (ull)bytes);
+    if (control % page || bytes == 0)
         return gi_fail(GIN_EINVAL, "a heap of %llu bytes behind %llu", (ull)bytes, (ull)control);
     s = calloc(1, sizeof(*s));
     if (!s)
