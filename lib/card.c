@@ -86,6 +86,10 @@ static int differ(const char *what, const char *cure, uint64_t mine, int r, uint
 int gi_cards_check(const struct gi_card *cards, int size)
 {
     const struct gi_card *a = &cards[0];
+    for (int r = 0; r < size; r++)
+        if (cards[r].magic == GI_COMM_MAGIC && cards[r].status != GIN_OK)
+            return gi_fail(cards[r].status, "gin_init: rank %d has failed: %s", r,
+                           gin_status_name(cards[r].status));
     for (int r = 0; r < size; r++) {
         const struct gi_card *b = &cards[r];
         if (b->magic != GI_COMM_MAGIC)

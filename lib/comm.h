@@ -43,6 +43,9 @@ struct gi_card {
     uint32_t lsa;      /* 0: GINSHMEM_DISABLE_LSA */
     char hugepages[8]; /* GINSHMEM_HUGEPAGES */
     char host_id[64];
+    int32_t
+        status; /* of what this rank did so far; not GIN_OK: only the magic is valid beside it */
+    uint32_t zero;
 };
 
 /* First bytes of every rank's slot: shared with the LSA team, one line per writer and purpose. */
@@ -77,6 +80,7 @@ struct gin_comm {
     unsigned forks; /* init.c's count when it was made; another one: a fork()ed child */
     struct gi_env env;
     struct gi_boot *boot;
+    int early; /* status of what can fail between bootstrap and first exchange */
 
     /* topology.c: hosts; all arrays by world rank */
     struct gi_card *cards;

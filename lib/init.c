@@ -114,10 +114,9 @@ static int boot_up(gin_comm_t *comm, const gin_config_t *config)
     comm->rank = comm->boot->rank;
     comm->size = comm->boot->size;
     gi_log_set_rank(comm->rank);
-    st = gi_log_setup(comm->env.log, comm->env.log_file, comm->rank);
-    if (st != GIN_OK)
-        gi_boot_close(comm->boot);
-    return st;
+    /* Others wait for this rank's card: a failure goes there. */
+    comm->early = gi_log_setup(comm->env.log, comm->env.log_file, comm->rank);
+    return GIN_OK;
 }
 
 static void boot_down(gin_comm_t *comm)
@@ -128,9 +127,11 @@ static void boot_down(gin_comm_t *comm)
 static int cards_up(gin_comm_t *comm, const gin_config_t *config)
 {
     struct gi_card mine;
-    int st = gi_card_make(comm, config, &mine);
-    if (st != GIN_OK)
-        return st;
+    int st, early = comm->early;
+    if (early == GIN_OK)
+        early = gi_card_make(comm, config, &mine);
+    if (early != GIN_OK)
+        mine = (struct gi_card){.magic = GI_COMM_MAGIC, .status = early};
     comm->cards = calloc((size_t)comm->size, sizeof(*comm->cards));
     comm->records = calloc((size_t)comm->size, sizeof(*comm->records));
     if (comm->cards == NULL || comm->records == NULL) {
@@ -141,7 +142,7 @@ static int cards_up(gin_comm_t *comm, const gin_config_t *config)
     st = gi_boot_allgather(comm->boot, &mine, comm->cards, sizeof(mine),
                            gi_deadline_in(comm->env.init_timeout));
     if (st == GIN_OK)
-        st = gi_cards_check(comm->cards, comm->size);
+        st = early != GIN_OK ? early : gi_cards_check(comm->cards, comm->size);
     if (st != GIN_OK) {
         free(comm->cards);
         free(comm->records);

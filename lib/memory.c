@@ -250,19 +250,26 @@ static int kind_ok(gin_kind_t kind, const char *call)
     return gi_fail(GIN_EINVAL, "%s: kind %d is neither HOST nor CUDA", call, (int)kind);
 }
 
+/* Refused here, perhaps not elsewhere: nobody may wait for this rank in the agreement. */
+static void *refused(gin_comm_t *comm, uint64_t align, uint64_t bytes, unsigned flags,
+                     const char *call, int why)
+{
+    return failed(named(call, gi_agree_on(comm, GI_AGREE_MALLOC, bytes, align, flags, why)));
+}
+
 static void *allocate(gin_comm_t *comm, gin_kind_t kind, uint64_t align, uint64_t bytes,
                       unsigned flags, const char *call)
 {
     struct side s;
     uint64_t off;
     int st = gi_comm_enter(comm, call);
-    if (st == GIN_OK)
-        st = kind_ok(kind, call);
     if (st != GIN_OK)
         return NULL;
     if (bytes == 0)
-        return failed(GIN_OK);
+        return failed(kind_ok(kind, call));
     st = gi_comm_enter_up(comm, call);
+    if (st == GIN_OK && kind_ok(kind, call) != GIN_OK)
+        return refused(comm, align, bytes, flags, call, GIN_EINVAL);
     if (st == GIN_OK && kind == GIN_KIND_CUDA)
         st = gi_cuda_up(comm);
     if (st == GIN_OK) {
@@ -291,8 +298,11 @@ void *gin_calloc_kind(gin_comm_t *comm, gin_kind_t kind, size_t count, size_t si
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
-        gi_fail(GIN_ERANGE, "gin_calloc: %zu * %zu bytes overflow", count, size);
-        return NULL;
+        if (gi_comm_enter(comm, "gin_calloc") != GIN_OK ||
+            gi_comm_enter_up(comm, "gin_calloc") != GIN_OK)
+            return NULL;
+        int st = gi_fail(GIN_ERANGE, "gin_calloc: %zu * %zu bytes overflow", count, size);
+        return refused(comm, DEFAULT_ALIGN, SIZE_MAX, GI_HEAP_ZERO, "gin_calloc", st);
     }
     return allocate(comm, kind, DEFAULT_ALIGN, bytes, GI_HEAP_ZERO, "gin_calloc");
 }

@@ -186,6 +186,19 @@ MP_TEST_N(bad_arguments_are_refused, "1 2")
     EXPECT_OK(gin_comm_barrier(mp->comm));
 }
 
+/* What one rank alone may not ask for is no long wait for the others. */
+MP_TEST_N(one_is_refused, "2 3")
+{
+    size_t count = mp->rank == 1 ? SIZE_MAX / 2 : 1;
+    EXPECT(gin_calloc(mp->comm, count, 3) == NULL);
+    EXPECT_EQ_INT(gin_last_status(), GIN_EMISMATCH);
+    EXPECT_HAS(gin_last_error(), "disagree on the size");
+    EXPECT(gin_malloc_kind(mp->comm, mp->rank == 1 ? (gin_kind_t)7 : GIN_KIND_HOST, 8) == NULL);
+    EXPECT_EQ_INT(gin_last_status(), GIN_EINVAL);
+    EXPECT_HAS(gin_last_error(), mp->rank == 1 ? "kind 7" : "rank 1");
+    same(mp, offset(mp, gin_malloc(mp->comm, 64)));
+}
+
 MP_TEST_N(mismatches_on_all_ranks, "2 3 5")
 {
     char *keep = gin_malloc(mp->comm, 64);

@@ -57,6 +57,16 @@ MP_TEST_OPT(other_sizes, .ranks = "1 2 4 5", .bare = true, .heap_size = 1 << 18)
     }
 }
 
+/* What fails on one rank before the first exchange is no wait for the others. */
+MP_TEST_OPT(one_has_no_log_file, .ranks = "2 3", .only = MP_PROCS, .bare = true)
+{
+    gin_comm_t *comm = NULL;
+    if (mp->rank == 1)
+        setenv("GINSHMEM_LOG_FILE", "/no/such/folder/log", 1);
+    EXPECT_FAILS(gin_init(&mp->config, &comm), GIN_EINVAL,
+                 mp->rank == 1 ? "/no/such/folder/log" : "rank 1 has failed");
+}
+
 /* Several at once, taken down in another order. */
 MP_TEST_OPT(nested, .ranks = "1 2 4", .bare = true, .heap_size = 1 << 18)
 {

@@ -463,7 +463,8 @@ static int allocate(struct join *j)
     j->seen = malloc((n + 1) * (size_t)j->most_words * sizeof(*j->seen));
     if (j->s == NULL || j->hello == NULL || j->states == NULL || j->pairs == NULL ||
         j->group == NULL || j->seen == NULL)
-        return gi_fail(GIN_ENOMEM, "no memory to join %d ranks", j->c->size);
+        return gi_shm_failed(&j->note, GI_SHM_STEP_PREPARE, ENOMEM, -1,
+                             "no memory to join %d ranks", j->c->size);
     j->index = j->group + n;
     j->members = j->group + 2 * n;
     j->lead = j->group + 3 * n;
@@ -477,6 +478,8 @@ int gi_shm_join(const struct gi_shm_config *config, struct gi_shm **shm)
     int st = allocate(&j);
     if (st == GIN_OK)
         st = run_rounds(&j);
+    else if (j.hello != NULL)
+        (void)greet(&j, true); /* the others wait for it */
     if (st == GIN_OK) {
         fill_result(&j);
         *shm = j.s;
