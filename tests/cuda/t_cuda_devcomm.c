@@ -270,7 +270,7 @@ MP_TEST_OPT(failures_are_undone, .ranks = "1 3", .only = MP_PROCS)
         unsigned nth;
         int error;
     } tries[] = {{"cuMemAlloc", 1, 2},     {"cuMemAlloc", 2, 2},       {"cuMemcpyHtoDAsync", 2, 2},
-                 {"cuMemAlloc", 3, 2},     {"cuMemHostAlloc", 1, 2},   {"cuMemHostAlloc", 2, 2},
+                 {"cuMemAlloc", 2, 2},     {"cuMemHostAlloc", 1, 2},   {"cuMemHostAlloc", 2, 2},
                  {"cuStreamCreate", 2, 2}, {"cuMemcpyHtoDAsync", 1, 2}};
     void *p = gin_malloc_kind(mp->comm, GIN_KIND_CUDA, 64);
     gin_devcomm_reqs_t r;
