@@ -36,7 +36,8 @@ static uint32_t at_least_1(uint32_t n)
 static int make_pools(struct gi_core_ctx *ctx, uint32_t depth)
 {
     const struct gi_net_caps *caps = ctx->caps;
-    ctx->n_chunks = at_least_1(depth != 0 && depth < caps->depth ? depth : caps->depth);
+    uint32_t pieces = depth != 0 ? depth : GI_CORE_PIECES;
+    ctx->n_chunks = at_least_1(pieces < caps->depth ? pieces : caps->depth);
     ctx->n_ops = depth > GI_CORE_OPS ? depth : GI_CORE_OPS;
     /* One peer that takes nothing must leave room for others. */
     bool alone = ctx->core->config.size <= 2;

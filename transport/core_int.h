@@ -32,6 +32,7 @@
 #define GI_CORE_PIECE_MAX (1u << 30) /* bytes of one read or write, whatever the network allows */
 #define GI_CORE_CREDITS   64u        /* messages to a peer that it has not acknowledged */
 #define GI_CORE_OPS       512u       /* operations under way per context */
+#define GI_CORE_PIECES    256u       /* of these with the network, where it takes so many */
 #define GI_CORE_CTXS      4096u      /* contexts of one communicator */
 #define GI_CORE_INLINE    16u        /* bytes that an operation can hold itself */
 #define GI_CORE_TEXT      200u

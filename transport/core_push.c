@@ -24,7 +24,9 @@ int gi_core_posted(struct gi_core_ctx *ctx, struct gi_core_peer *p, int st)
         p->again++;
         ctx->counts[GI_CORE_N_AGAIN]++;
     } else {
-        gi_core_peer_fail(ctx, p, st, "the network refused an operation");
+        gi_core_peer_fail(ctx, p, st,
+                          gin_last_status() == st ? gin_last_error()
+                                                  : "the network refused an operation");
     }
     return st;
 }
