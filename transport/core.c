@@ -130,6 +130,7 @@ int gi_core_progress(struct gi_core_ctx *ctx)
     if (ctx->polling)
         return 0; /* a notice that polls */
     ctx->polling = true;
+    ctx->polls++;
     int n = ctx->ops->progress(ctx->lane, BUDGET);
     if (GIN_UNLIKELY(n < 0)) {
         gi_core_lane_dead(ctx, gin_last_error());

@@ -263,6 +263,7 @@ enum gi_core_count {
     GI_CORE_N_READ,
     GI_CORE_N_NATIVE,  /* NIC atomics */
     GI_CORE_N_MSG,     /* messages that carry operations */
+    GI_CORE_N_BUNDLED, /* small puts that shared a message */
     GI_CORE_N_REPLY,   /* old values sent back */
     GI_CORE_N_ECHO,    /* demands for an echo */
     GI_CORE_N_ACK,     /* answers to these, and credits */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 /* Whole words are stored whole, for readers that poll them. */
-static void store(void *at, const void *from, uint32_t n)
+void gi_core_store(void *at, const void *from, uint32_t n)
 {
     if (n == 8 && (uintptr_t)at % 8 == 0) {
         uint64_t v;
@@ -71,7 +71,7 @@ static void put_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
     }
     st = put_action(ctx, m, true);
     if (st == GIN_OK && n != 0)
-        store(at, m->put.data, n);
+        gi_core_store(at, m->put.data, n);
     if (st == GIN_OK)
         st = put_action(ctx, m, false);
     if (st != GIN_OK)
@@ -89,6 +89,7 @@ static void handle(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct
         break;
     case GI_CORE_MSG_PUT: put_arrived(ctx, p, m); break;
     case GI_CORE_MSG_AMO: gi_core_amo_arrived(ctx, p, m); break;
+    case GI_CORE_MSG_BUNDLE: gi_core_bundle_arrived(ctx, p, (const void *)m); break;
     default: /* ECHO */ p->ack_now = true; break;
     }
     p->got++;
@@ -98,6 +99,10 @@ static bool keep_early(struct gi_core_ctx *ctx, struct gi_core_peer *p, const st
                        uint32_t len)
 {
     unsigned slot = m->h.seq % GI_CORE_CREDITS;
+    if (len > sizeof(*m)) { /* bundles are sent where messages stay in order */
+        gi_core_peer_fail(ctx, p, GIN_ENET, "its messages lost their order");
+        return false;
+    }
     if (p->early == NULL)
         p->early = malloc(GI_CORE_CREDITS * sizeof(*p->early));
     if (p->early == NULL) {
@@ -148,6 +153,13 @@ static uint32_t expected_len(const struct gi_core_msg *m)
     }
 }
 
+static bool has_its_length(const struct gi_core_msg *m, uint32_t len)
+{
+    if (m->h.kind == GI_CORE_MSG_BUNDLE)
+        return gi_core_bundle_is_whole((const void *)m, len);
+    return len <= sizeof(*m) && len == expected_len(m);
+}
+
 void gi_core_arrived_msg(void *arg, int peer, const void *bytes, uint32_t len)
 {
     struct gi_core_ctx *ctx = arg;
@@ -157,7 +169,7 @@ void gi_core_arrived_msg(void *arg, int peer, const void *bytes, uint32_t len)
     if (len >= sizeof(m->h) && m->h.source < (uint32_t)ctx->core->config.size &&
         (peer < 0 || (uint32_t)peer == m->h.source))
         p = &ctx->peers[m->h.source];
-    if (p == NULL || m->h.ctx != ctx->tag || len > sizeof(*m) || len != expected_len(m)) {
+    if (p == NULL || m->h.ctx != ctx->tag || !has_its_length(m, len)) {
         /* Its number cannot be trusted either, so the sender will be refused, or miss an answer. */
         gi_core_refuse(ctx, p, GIN_EINVAL, NULL, len, 0);
         return;

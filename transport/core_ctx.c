@@ -75,6 +75,7 @@ static void empty(struct gi_core_ctx *ctx)
         d->ops->dereg(d, ctx->ops_mr);
     for (int r = 0; ctx->peers != NULL && r < ctx->core->config.size; r++) {
         free(ctx->peers[r].early);
+        free(ctx->peers[r].bundle);
         free(ctx->peers[r].replies);
     }
     free(ctx->peers);
@@ -126,6 +127,7 @@ static int open_one(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *co
     ctx->plan = &core->plan[ctx->rail];
     ctx->tag = (uint16_t)name->tag;
     ctx->mutate = config->mutate;
+    ctx->polls = 1;
     ctx->cells = config->cells;
     ctx->native_window = config->native_window;
     ctx->native_off = config->native_off;

@@ -69,6 +69,7 @@ void gi_core_peer_fail(struct gi_core_ctx *ctx, struct gi_core_peer *p, int stat
     p->ready_first = p->ready_last = NULL;
     p->want = p->loose_lo = p->loose_hi = p->cover_msg = 0;
     p->nack = 0;
+    p->bundled = 0;
     p->early_mask = p->reply_count = p->amos = p->gets = p->msgs = 0;
     p->probe = p->ack_now = false;
     while (p->first != NULL) {
@@ -137,9 +138,9 @@ void gi_core_refuse(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status,
 void gi_core_nacked(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m)
 {
     static const char *const kinds[] = {"an immediate or a malformed message", "a signal",
-                                        "a put or signal", "an atomic"};
+                                        "a put or signal", "an atomic", "a small put"};
     char text[GI_CORE_TEXT];
-    uint32_t kind = m->nack.kind < 4 ? m->nack.kind : 0;
+    uint32_t kind = m->nack.kind < 5 ? m->nack.kind : 0;
     int rank = gi_core_rank_of(ctx, p);
     int status = m->nack.status < 0 ? m->nack.status : GIN_ENET;
     snprintf(text, sizeof(text), "rank %d refused %s for window or slot 0x%x, offset %llu: %s",

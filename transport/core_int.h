@@ -8,6 +8,7 @@
  *   core_put.c     put, get                         core_push.c    posting what waits, per peer
  *   core_signal.c  how an action travels            core_amo.c     atomics, both sides
  *   core_msg.c     messages out, credits, acks      core_am.c      messages in, validation
+ *   core_bundle.c  many small puts in one message
  *   core_settle.c  fence, quiet                     core_error.c   lost peers, refusals, watchdog
  *
  * Life of an operation. It gets the context's next number and stands in two queues, of the context
@@ -52,6 +53,7 @@ struct gi_core_plan {
     uint64_t piece;       /* most bytes of one read or write */
     uint64_t inject;      /* most bytes of a write that is complete at once; 0: none */
     uint32_t credits;
+    uint32_t bundle;  /* most bytes of a bundle; 0: none */
     uint32_t payload; /* most bytes of data in a message */
     char text[160];
 };
@@ -102,12 +104,15 @@ enum gi_core_msg_kind {
     GI_CORE_MSG_SLOT = 1, /* add to a slot signal: 32 bytes */
     GI_CORE_MSG_PUT,      /* store the payload, then do the action */
     GI_CORE_MSG_AMO,
-    GI_CORE_MSG_ECHO, /* answer when all before it are handled */
+    GI_CORE_MSG_BUNDLE, /* small puts of one window */
+    GI_CORE_MSG_ECHO,   /* answer when all before it are handled */
     /* from here on without number and credit, in no order */
     GI_CORE_MSG_REPLY,
     GI_CORE_MSG_ACK,
     GI_CORE_MSG_NACK
 };
+
+#define GI_CORE_MSG_BYTES 128u /* of the longest message that is no bundle */
 
 struct gi_core_header {
     uint8_t kind;
@@ -132,7 +137,7 @@ struct gi_core_msg {
             uint32_t window, id;
             uint64_t off;
             uint64_t word_off, value;
-            uint8_t data[GI_NET_MSG_MAX - 16 - 32];
+            uint8_t data[GI_CORE_MSG_BYTES - 16 - 32];
         } put;
         struct {
             uint32_t window, reply;
@@ -155,12 +160,21 @@ struct gi_core_msg {
     };
 };
 _Static_assert(sizeof(struct gi_core_header) == 16, "a header is 16 bytes");
-_Static_assert(sizeof(struct gi_core_msg) == GI_NET_MSG_MAX, "a message fits one slot");
+_Static_assert(sizeof(struct gi_core_msg) == GI_CORE_MSG_BYTES, "bundles apart");
+_Static_assert(GI_CORE_MSG_BYTES <= GI_NET_MSG_MAX, "a message fits one slot");
 #define GI_CORE_BYTES_SLOT  32u
 #define GI_CORE_BYTES_PUT   48u /* and payload */
 #define GI_CORE_BYTES_AMO   56u
 #define GI_CORE_BYTES_REPLY 40u
 #define GI_CORE_BYTES_NACK  40u
+
+/* Entries follow, each 8 bytes of what and its data, padded to 8. */
+struct gi_core_bundle {
+    struct gi_core_header h;
+    uint32_t window, n;
+    uint64_t entry[(GI_NET_MSG_MAX - 24) / 8];
+};
+_Static_assert(sizeof(struct gi_core_bundle) == GI_NET_MSG_MAX, "a bundle fits one slot");
 
 /* A reply that the network did not take yet. */
 struct gi_core_reply {
@@ -235,7 +249,10 @@ struct gi_core_peer {
     uint64_t got;                  /* numbered messages of it that were handled */
     uint64_t told;                 /* ... of which it knows */
     struct gi_core_msg *early;     /* GI_CORE_CREDITS slots; made when one comes out of order */
+    struct gi_core_bundle *bundle; /* made with the first */
     struct gi_core_reply *replies; /* GI_CORE_CREDITS; made with the first */
+    uint32_t bundled;              /* bytes in the bundle, 0: none is open */
+    uint32_t burst;                /* low bits of ctx->polls when a small put went out by itself */
     uint64_t early_mask;
     uint32_t reply_head, reply_count;
     uint32_t ops;    /* in its queue */
@@ -279,8 +296,9 @@ struct gi_core_ctx {
     uint32_t n_ops, n_chunks;
     uint32_t peer_ops, peer_pieces; /* of these, the most for one peer */
     uint32_t credits;               /* the least of all ranks */
-    uint32_t rail, idle, busy;      /* idle, busy: polls since the clock was read */
-    uint16_t tag;                   /* of messages */
+    uint32_t polls;
+    uint32_t rail, idle, busy; /* idle, busy: polls since the clock was read */
+    uint16_t tag;              /* of messages */
     bool open, polling, lane_dead;
     unsigned mutate;
     struct gi_core_cells cells;
@@ -327,6 +345,16 @@ void gi_core_push(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* post what
 int gi_core_push_all(struct gi_core_ctx *ctx);
 int gi_core_posted(struct gi_core_ctx *ctx, struct gi_core_peer *p, int st); /* notes EAGAIN */
 
+/* core_bundle.c */
+bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
+                         const struct gi_core_put *put, bool host);
+int gi_core_bundle_add(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                       const struct gi_core_put *put);
+bool gi_core_bundle_send(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* false: not yet */
+bool gi_core_bundle_is_whole(const struct gi_core_bundle *b, uint32_t len);
+void gi_core_bundle_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                            const struct gi_core_bundle *b);
+
 /* core_signal.c */
 enum gi_core_way gi_core_choose(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
                                 const struct gi_core_put *put, bool single, bool host);
@@ -338,14 +366,14 @@ void gi_core_arrived_imm(void *arg, int peer, uint64_t imm);
 
 /* core_msg.c: GIN_OK, GIN_EAGAIN (no credit, or the network is full) or what the network said */
 void gi_core_msg_init(const struct gi_core_ctx *ctx, struct gi_core_msg *m, unsigned kind);
-int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_core_msg *m,
-                     uint32_t len);
+int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, void *m, uint32_t len);
 bool gi_core_control(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* false: some is left */
 void gi_core_acked(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint16_t ack);
 void gi_core_reply_queue(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                          const struct gi_core_reply *r);
 
 /* core_am.c */
+void gi_core_store(void *at, const void *from, uint32_t n);
 void gi_core_arrived_msg(void *arg, int peer, const void *bytes, uint32_t len);
 
 /* core_amo.c */

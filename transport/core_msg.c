@@ -15,17 +15,17 @@ void gi_core_msg_init(const struct gi_core_ctx *ctx, struct gi_core_msg *m, unsi
         .kind = (uint8_t)kind, .ctx = ctx->tag, .source = (uint32_t)ctx->core->config.rank};
 }
 
-int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_core_msg *m,
-                     uint32_t len)
+int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, void *bytes, uint32_t len)
 {
-    bool numbered = m->h.kind < GI_CORE_MSG_REPLY;
+    struct gi_core_header *h = bytes;
+    bool numbered = h->kind < GI_CORE_MSG_REPLY;
     if (p->status != GIN_OK)
         return p->status;
     if (numbered && p->sent - p->acked >= ctx->credits)
         return GIN_EAGAIN;
-    m->h.seq = (uint16_t)p->sent;
-    m->h.ack = (uint16_t)p->got;
-    int st = gi_core_posted(ctx, p, ctx->ops->msg(ctx->lane, gi_core_rank_of(ctx, p), m, len));
+    h->seq = (uint16_t)p->sent;
+    h->ack = (uint16_t)p->got;
+    int st = gi_core_posted(ctx, p, ctx->ops->msg(ctx->lane, gi_core_rank_of(ctx, p), bytes, len));
     if (st != GIN_OK)
         return st;
     p->told = p->got;
@@ -34,11 +34,11 @@ int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_
         p->sent++;
         gi_core_dirty(ctx, p);
     }
-    ctx->counts[m->h.kind == GI_CORE_MSG_REPLY  ? GI_CORE_N_REPLY
-                : m->h.kind == GI_CORE_MSG_ECHO ? GI_CORE_N_ECHO
-                : m->h.kind == GI_CORE_MSG_ACK  ? GI_CORE_N_ACK
-                : m->h.kind == GI_CORE_MSG_NACK ? GI_CORE_N_NACK
-                                                : GI_CORE_N_MSG]++;
+    ctx->counts[h->kind == GI_CORE_MSG_REPLY  ? GI_CORE_N_REPLY
+                : h->kind == GI_CORE_MSG_ECHO ? GI_CORE_N_ECHO
+                : h->kind == GI_CORE_MSG_ACK  ? GI_CORE_N_ACK
+                : h->kind == GI_CORE_MSG_NACK ? GI_CORE_N_NACK
+                                              : GI_CORE_N_MSG]++;
     return GIN_OK;
 }
 

@@ -63,6 +63,11 @@ void gi_core_plan(struct gi_core_plan *plan, const struct gi_net_caps *caps)
                        : caps->recvs > 5 ? (caps->recvs - 2) / 2
                                          : 1;
     plan->credits = credits < GI_CORE_CREDITS ? credits : GI_CORE_CREDITS;
-    plan->payload = caps->msg_max - GI_CORE_BYTES_PUT;
+    uint32_t msg = caps->msg_max < GI_CORE_MSG_BYTES ? caps->msg_max : GI_CORE_MSG_BYTES;
+    plan->payload = msg - GI_CORE_BYTES_PUT;
+    /* Where the target's CPU moves every byte anyway, many small puts may as well share a message.
+     */
+    bool bundle = plan->ordered && caps->sas && caps->was && !caps->target_passive;
+    plan->bundle = bundle && !plan->remote_complete ? caps->msg_max / 8 * 8 : 0;
     describe(plan);
 }

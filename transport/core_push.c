@@ -197,12 +197,16 @@ void gi_core_push(struct gi_core_ctx *ctx, struct gi_core_peer *p)
     }
     p->pushing = true;
     bool left = !gi_core_control(ctx, p);
-    /* A peer that failed has nothing in its queues. */
-    left |= push_ready(ctx, p) != GIN_OK;
-    left |= push_strong(ctx, p) != GIN_OK;
-    left |= push_unposted(ctx, p) != GIN_OK;
-    left |= push_strong(ctx, p) != GIN_OK; /* nothing before it was under way */
-    left |= !gi_core_echo(ctx, p);
+    /* A peer that failed has nothing in its queues. What is bundled comes before what is queued. */
+    if (p->bundled != 0 && !gi_core_bundle_send(ctx, p)) {
+        left = true;
+    } else {
+        left |= push_ready(ctx, p) != GIN_OK;
+        left |= push_strong(ctx, p) != GIN_OK;
+        left |= push_unposted(ctx, p) != GIN_OK;
+        left |= push_strong(ctx, p) != GIN_OK; /* nothing before it was under way */
+        left |= !gi_core_echo(ctx, p);
+    }
     p->pushing = false;
     if (left && p->status == GIN_OK)
         gi_core_kick(ctx, p);

@@ -31,8 +31,11 @@ static bool at_once(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struc
                            .remote = at->remote,
                            .len = put->bytes,
                            .imm = imm ? gi_core_imm(ctx, &put->action) : 0};
+    if (p->bundled != 0 && !gi_core_bundle_send(ctx, p))
+        return false;
     if (gi_core_posted(ctx, p, ctx->ops->write(ctx->lane, &io)) != GIN_OK)
         return false;
+    p->burst = ctx->polls;
     ctx->counts[imm ? GI_CORE_N_WRITE_IMM : GI_CORE_N_WRITE]++;
     gi_core_loosen(ctx, p, gi_core_op_none(ctx, p));
     if (put->counter != NULL)
@@ -78,6 +81,8 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
     enum gi_core_way way = gi_core_choose(ctx, p, put, single, at.host);
     if (GIN_UNLIKELY(way == GI_CORE_WAY_WHOLE && !at.host))
         return GIN_ENOTSUP;
+    if (gi_core_bundle_fits(ctx, p, put, at.host))
+        return gi_core_bundle_add(ctx, p, put);
     if (at_once(ctx, p, put, &at, way))
         return GIN_OK;
     if (GIN_UNLIKELY(p->status != GIN_OK))

@@ -139,7 +139,7 @@ static int fence_one(struct gi_core_ctx *ctx, struct gi_core_peer *p)
         return p->status;
     if (p->first == NULL && p->loose_lo == 0 && p->sent == p->acked)
         return GIN_OK;
-    if (p->last != NULL && p->last->kind == GI_CORE_FENCE)
+    if (p->last != NULL && p->last->kind == GI_CORE_FENCE && p->last->seq == p->issued)
         return GIN_OK; /* nothing since the last one */
     struct gi_core_op *op = gi_core_op_take(ctx, gi_core_rank_of(ctx, p), GI_CORE_FENCE);
     if (op == NULL)

@@ -33,13 +33,14 @@ static bool native(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
                    const struct gi_core_action *a)
 {
     return a->kind == GI_CORE_SLOT_ADD && ctx->plan->native && ctx->native_window != 0 &&
-           p->sent == p->acked && p->msgs == 0;
+           p->sent == p->acked && p->msgs == 0 && p->bundled == 0;
 }
 
 static enum gi_core_way choose_ordered(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
                                        const struct gi_core_put *put, bool small)
 {
-    bool behind = ctx->plan->imm_after_msg || (p->sent == p->acked && p->msgs == 0);
+    bool behind =
+        ctx->plan->imm_after_msg || (p->sent == p->acked && p->msgs == 0 && p->bundled == 0);
     if (put->bytes != 0 && fits_imm(ctx, &put->action) && (behind || !put->action.strong))
         return GI_CORE_WAY_IMM;
     return small ? GI_CORE_WAY_WHOLE : GI_CORE_WAY_MSG;

@@ -24,9 +24,9 @@
 #include <stdint.h>
 #include <ginshmem/status.h>
 
-#define GI_NET_MSG_MAX   128u /* bytes of a message */
-#define GI_NET_NAME_MAX  256u /* bytes of a lane's name; all names of a job have one length */
-#define GI_NET_UNKNOWN   (-1) /* peer of an arrival whose source the provider does not tell */
+#define GI_NET_MSG_MAX   1024u /* bytes of a message; beyond 128 only for bundles of small puts */
+#define GI_NET_NAME_MAX  256u  /* bytes of a lane's name; all names of a job have one length */
+#define GI_NET_UNKNOWN   (-1)  /* peer of an arrival whose source the provider does not tell */
 #define GI_NET_UNLIMITED UINT64_MAX
 
 /* ---- what a network is able to do ---- */

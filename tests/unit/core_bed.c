@@ -11,7 +11,7 @@
 
 /* clang-format off */
 #define ORDER .saw = true, .was = true, .raw = true, .sas = true
-#define SIZES .max_msg = 4096, .msg_max = 128, .depth = 64, .align = 1, .thread_safe = true, \
+#define SIZES .max_msg = 4096, .msg_max = GI_NET_MSG_MAX, .depth = 64, .align = 1, .thread_safe = true, \
     .inject = 64, .name = "masked", .version = "0", .notes = ""
 
 const struct bed_mask bed_masks[] = {

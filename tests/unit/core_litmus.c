@@ -195,17 +195,52 @@ static unsigned run_quiet(struct bed *b)
     return violations;
 }
 
+/* ---- bursts: small puts that may share messages, between signals of all kinds ---- */
+
+static unsigned run_burst(struct bed *b)
+{
+    uint64_t *words = (uint64_t *)(void *)b->rank[1].memory;
+    uint64_t *src = (uint64_t *)(void *)(b->rank[0].memory + SRC);
+    unsigned violations = 0, puts = 0;
+    for (uint64_t i = 1; i <= ROUNDS; i++) {
+        unsigned n = 1 + (unsigned)pt_below(&b->random, 90);
+        for (unsigned k = 0; k < n; k++, puts++) {
+            src[puts] = puts + 1;
+            struct gi_core_put p = bed_make_put(b, 0, 8 * puts, SRC + 8 * puts, 8);
+            p.copy = true;
+            if (k % 3 == 1)
+                p.action = bed_slot(1, 1, true);
+            EXPECT_EQ_INT(bed_put(b, 0, 1, &p), GIN_OK);
+        }
+        src[ROUNDS * 90 + i] = puts; /* how many there were, with a strong signal */
+        struct gi_core_put last =
+            bed_make_put(b, 0, 8 * (ROUNDS * 90 + i), SRC + 8 * (ROUNDS * 90 + i), 8);
+        last.action = bed_slot(0, i % 2 != 0 ? 1 : 1000, true);
+        EXPECT_EQ_INT(bed_put(b, 0, 1, &last), GIN_OK);
+        for (unsigned s = 0; s < pt_below(&b->random, 6); s++) {
+            bed_step(b);
+            uint64_t seen = bed_signal(b, 1, 0) / 1000 + bed_signal(b, 1, 0) % 1000;
+            uint64_t all = seen != 0 ? words[ROUNDS * 90 + seen] : 0;
+            violations += seen != 0 && all == 0;
+            for (uint64_t k = 0; k < all; k++)
+                violations += words[k] != k + 1;
+        }
+    }
+    violations += bed_quiet(b, 0, 1) != GIN_OK;
+    for (unsigned k = 0; k < puts; k++)
+        violations += words[k] != k + 1;
+    violations += bed_signal(b, 1, 0) != ROUNDS / 2 * 1001;
+    return violations;
+}
+
 /* ---- all of it on all classes ---- */
 
 typedef unsigned (*litmus_fn)(struct bed *b);
 static const struct {
     const char *name;
     litmus_fn run;
-} litmus[] = {{"strong", run_strong},
-              {"weak", run_weak},
-              {"signals", run_signals},
-              {"fence", run_fence},
-              {"quiet", run_quiet}};
+} litmus[] = {{"strong", run_strong}, {"weak", run_weak},   {"signals", run_signals},
+              {"fence", run_fence},   {"quiet", run_quiet}, {"burst", run_burst}};
 
 static unsigned one(const struct bed_mask *mask, litmus_fn run, unsigned mutate, uint64_t seed,
                     uint32_t again)
@@ -257,6 +292,11 @@ TEST(fence_orders)
 TEST(quiet_is_honest)
 {
     everywhere(4);
+}
+
+TEST(bursts)
+{
+    everywhere(5);
 }
 
 /* A core broken in one way fails the litmus for it, at least now and then. */

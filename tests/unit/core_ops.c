@@ -266,6 +266,47 @@ TEST(put_and_get)
     }
 }
 
+/* Small puts between two polls share messages, signals by one with them; each is a put of its own
+ * for whoever waits. */
+TEST(bundles)
+{
+    enum { N = 1000 };
+    static const char *const masks[] = {"B64", "B32", "B-tiny", "A", "C64"};
+    for (size_t m = 0; m < sizeof(masks) / sizeof(masks[0]); m++) {
+        struct bed b;
+        uint64_t counter = 0, value;
+        struct told t = {.notice.fn = on_notice};
+        pt_step("%s", masks[m]);
+        open_plain(&b, masks[m], 2);
+        for (unsigned i = 0; i < N; i++) {
+            value = i + 1;
+            struct gi_core_put p = {.window = BED_WINDOW,
+                                    .off = 8 * i,
+                                    .src = &value,
+                                    .bytes = 8,
+                                    .copy = true,
+                                    .action = bed_slot(i % 4, i % 4 != 0, true),
+                                    .counter = &counter,
+                                    .notice = &t.notice};
+            p.action.kind = i % 4 != 0 ? GI_CORE_SLOT_ADD : GI_CORE_NONE;
+            EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+        }
+        EXPECT_EQ_INT(bed_quiet(&b, 0, 1), GIN_OK);
+        for (unsigned i = 0; i < N; i++)
+            EXPECT_EQ_U64(((uint64_t *)(void *)b.rank[1].memory)[i], i + 1);
+        for (uint32_t s = 1; s < 4; s++)
+            EXPECT_EQ_U64(bed_signal(&b, 1, s), N / 4);
+        EXPECT_EQ_U64(counter, N);
+        EXPECT_EQ_INT(t.calls, N);
+        const uint64_t *c = gi_core_counts(b.rank[0].ctx);
+        if (m < 2)
+            EXPECT(c[GI_CORE_N_BUNDLED] > N - 50 && c[GI_CORE_N_MSG] < N / 30);
+        else if (m > 2)
+            EXPECT_EQ_U64(c[GI_CORE_N_BUNDLED], 0);
+        bed_close(&b);
+    }
+}
+
 /* A put over the seam of a window that grew. */
 TEST(across_pieces)
 {
