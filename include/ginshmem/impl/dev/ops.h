@@ -247,17 +247,10 @@ GIN_DEV_CALL int gin_i_put_post(struct gin_i_ring *ring, const uint64_t *error, 
                            NULL);
 }
 
-/*
- * Up to 8 bytes are the leader's, while the others wait for its verdict: they would only take turns
- * with it. The word's load goes out first, and the rest is resolved while it is under way.
- */
 GIN_DEV int gin_i_put_resolved(const gin_t *g, const struct gin_i_group *q, gin_team_t team,
                                int peer, gin_at_t dst, gin_at_t src, uint64_t bytes,
                                const gin_action_t *remote, const gin_op_opt_t *opt)
 {
-    int few = bytes <= 8;
-    struct gin_i_place from = gin_i_dev_local(g, src, bytes);
-    uint64_t value = few && from.status == GIN_OK ? gin_i_word_load(from.addr, bytes) : 0;
     int world = gin_i_dev_world(g, team, peer);
     if (GIN_UNLIKELY(world < 0))
         return world;
@@ -266,6 +259,7 @@ GIN_DEV int gin_i_put_resolved(const gin_t *g, const struct gin_i_group *q, gin_
         return st;
     int lsa = gin_i_dev_lsa(g, world);
     struct gin_i_place word = gin_i_dev_action(g, world, lsa, remote);
+    struct gin_i_place from = gin_i_dev_local(g, src, bytes);
     struct gin_i_place to = gin_i_dev_place(g, lsa, dst, bytes, world != g->rank);
     if (GIN_UNLIKELY(gin_i_cannot(g, word) != GIN_OK))
         return gin_i_cannot(g, word);
@@ -275,20 +269,81 @@ GIN_DEV int gin_i_put_resolved(const gin_t *g, const struct gin_i_group *q, gin_
                  gin_i_engine_is_better(g, q, src, bytes, remote->kind);
     if (GIN_UNLIKELY(engine && !gin_i_engine_can(src)))
         return GIN_ENOTSUP;
-    if (few && !engine) {
-        gin_i_value_out(to.addr, value, bytes);
-        return gin_i_word_done(g, world, word, remote, opt);
-    }
-    if (!few)
-        gin_i_group_sync(q);
+    gin_i_group_sync(q);
     if (GIN_UNLIKELY(engine))
         return q->lane == 0 ? gin_i_put_post(g->ring, gin_i_error_word(g), world, dst, src, bytes,
                                              *remote, opt)
                             : (int)GIN_OK;
-    gin_i_copy<GIN_I_OUT>(to.addr, from.addr, bytes, q->lane, q->lanes);
+    if (bytes <= 8)
+        gin_i_value_out(to.addr, gin_i_word_load(from.addr, bytes), bytes);
+    else
+        gin_i_copy<GIN_I_OUT>(to.addr, from.addr, bytes, q->lane, q->lanes);
     if (remote->kind != GIN_ACTION_NONE || opt != NULL)
         gin_i_group_sync(q);
     return q->lane == 0 ? gin_i_word_done(g, world, word, remote, opt) : (int)GIN_OK;
+}
+
+/* ---- a word ---- */
+
+/* A leader's aligned word of 8 bytes into a peer's heap, perhaps with an addition to a slot. */
+struct gin_i_quick {
+    uint64_t to, cell;
+    int is; /* all that was asked for is this */
+};
+
+/*
+ * Finds both from registers and without a branch: what a word's latency consists of beside the link
+ * is instructions. A strong signal is not for here where an engine may have something under way.
+ */
+GIN_DEV struct gin_i_quick gin_i_quick_find(const gin_t *g, gin_team_t team, int peer, gin_at_t dst,
+                                            const gin_action_t *a, const gin_op_opt_t *opt)
+{
+    struct gin_i_quick k;
+    int world = gin_i_dev_world(g, team, peer);
+    uint32_t lsa = (uint32_t)(world - g->lsa_first);
+    uint64_t base = g->lsa_base + (uint64_t)lsa * g->lsa_stride;
+    k.to = base + dst.off;
+    k.cell = base + g->signals_off + sizeof(struct gin_i_cells) * (uint64_t)a->id +
+             offsetof(struct gin_i_cells, gpu);
+    int slot = a->kind == GIN_ACTION_ADD && a->id < g->n_signals &&
+               (!a->strong || (g->ring == NULL && (g->flags & GIN_I_DC_STRONG)));
+    k.is = world >= 0 && lsa < (uint32_t)g->lsa_count && opt == NULL &&
+           dst.win.w == g->heap_handle && gin_i_dev_inside(g->heap_size, dst.off, 8) &&
+           (dst.off & 7) == 0 && (a->kind == GIN_ACTION_NONE || slot);
+    return k;
+}
+
+GIN_DEV int gin_i_quick_store(const struct gin_i_quick *k, uint64_t value, const gin_action_t *a)
+{
+    gin_i_st_relaxed_sys((uint64_t *)k->to, value);
+    if (a->kind != GIN_ACTION_NONE)
+        gin_i_red_add_release_sys((uint64_t *)k->cell, a->value);
+    return GIN_OK;
+}
+
+/*
+ * By the leader, while the others wait for its verdict: they would only take turns with it. The
+ * word's load goes out first, and the rest is found while it is under way.
+ */
+GIN_DEV int gin_i_put_word(const gin_t *g, gin_team_t team, int peer, gin_at_t dst, gin_at_t src,
+                           uint64_t bytes, const gin_action_t *remote, const gin_op_opt_t *opt)
+{
+    uint64_t value = 0, from = src.off;
+    int here = bytes == 8;
+    if (src.win.w != GIN_I_WINDOW_LOCAL) {
+        from += g->lsa_base + (uint64_t)(uint32_t)g->lsa_rank * g->lsa_stride;
+        here = here && src.win.w == g->heap_handle && gin_i_dev_inside(g->heap_size, src.off, 8) &&
+               gin_i_in_reach(g->lsa_rank);
+    }
+    here = here && from != 0 && (from & 7) == 0;
+    if (GIN_LIKELY(here))
+        value = gin_i_ld_generic((const uint64_t *)from);
+    struct gin_i_quick k = gin_i_quick_find(g, team, peer, dst, remote, opt);
+    if (GIN_LIKELY(here && k.is))
+        return gin_i_quick_store(&k, value, remote);
+    struct gin_i_group alone;
+    gin_i_group_make(gin_thread(), &alone);
+    return gin_i_put_resolved(g, &alone, team, peer, dst, src, bytes, remote, opt);
 }
 
 GIN_DEV int gin_i_dev_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t dst,
@@ -299,17 +354,19 @@ GIN_DEV int gin_i_dev_put(const gin_t *g, gin_group_t grp, gin_team_t team, int 
     int st = gin_i_dev_enter(g, grp, 0, &q);
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
-    if (bytes <= 8)
-        gin_i_group_sync(&q);
-    if (bytes > 8 || q.lane == 0)
-        st = gin_i_put_resolved(g, &q, team, peer, dst, src, bytes, remote, opt);
+    if (bytes > 8)
+        return gin_i_group_status(
+            &q, gin_i_put_resolved(g, &q, team, peer, dst, src, bytes, remote, opt));
+    gin_i_group_sync(&q);
+    if (q.lane == 0)
+        st = gin_i_put_word(g, team, peer, dst, src, bytes, remote, opt);
     return gin_i_group_status(&q, st);
 }
 
-/* By the leader. */
-GIN_DEV int gin_i_value_word(const gin_t *g, gin_team_t team, int peer, gin_at_t dst,
-                             uint64_t value, uint64_t bytes, const gin_action_t *remote,
-                             const gin_op_opt_t *opt)
+/* Any value, by the leader. */
+GIN_DEV int gin_i_value_resolved(const gin_t *g, gin_team_t team, int peer, gin_at_t dst,
+                                 uint64_t value, uint64_t bytes, const gin_action_t *remote,
+                                 const gin_op_opt_t *opt)
 {
     if (GIN_UNLIKELY(bytes - 1 > 7))
         return GIN_ERANGE;
@@ -340,6 +397,17 @@ GIN_DEV int gin_i_value_word(const gin_t *g, gin_team_t team, int peer, gin_at_t
     }
     gin_i_value_out(to.addr, value, bytes);
     return gin_i_word_done(g, world, word, remote, opt);
+}
+
+/* By the leader. */
+GIN_DEV int gin_i_value_word(const gin_t *g, gin_team_t team, int peer, gin_at_t dst,
+                             uint64_t value, uint64_t bytes, const gin_action_t *remote,
+                             const gin_op_opt_t *opt)
+{
+    struct gin_i_quick k = gin_i_quick_find(g, team, peer, dst, remote, opt);
+    if (GIN_LIKELY(bytes == 8 && k.is))
+        return gin_i_quick_store(&k, value, remote);
+    return gin_i_value_resolved(g, team, peer, dst, value, bytes, remote, opt);
 }
 
 GIN_DEV int gin_i_dev_put_value(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,

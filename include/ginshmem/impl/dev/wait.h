@@ -13,10 +13,13 @@
 #include <ginshmem/impl/rolling.h>
 
 #define GIN_I_QUICK_POLLS 256 /* before a wait leaves the inlined code */
-#define GIN_I_HOST_FIRST  4   /* polls of the near cell before the first load of the far one, */
-#define GIN_I_HOST_AGAIN  12  /* before the second, */
-#define GIN_I_HOST_EVERY  8   /* and before each one after that */
-#define GIN_I_ROLLING     6   /* beside gin_cmp_t: at least, on a wheel */
+/* Polls of the near cell before the first look at the far ones, until it is used, until the next
+ * look; and from there on for each look. */
+#define GIN_I_HOST_FIRST 8
+#define GIN_I_HOST_USED  12
+#define GIN_I_HOST_AGAIN 20
+#define GIN_I_HOST_EVERY 16
+#define GIN_I_ROLLING    6 /* beside gin_cmp_t: at least, on a wheel */
 
 /* A 64-bit value that is the sum of up to three cells, less a base. */
 struct gin_i_watched {
@@ -116,8 +119,9 @@ struct gin_i_far {
 GIN_DEV int gin_i_poll_some(const struct gin_i_watched *w, const struct gin_i_cond *c,
                             struct gin_i_far *far, int look, uint32_t polls)
 {
-    if (look && w->far != NULL) {
+    if (w->far != NULL)
         far->seen = far->first + far->second;
+    if (look && w->far != NULL) {
         far->first = gin_i_ld_relaxed_sys(w->far);
         far->second = w->far_words > 1 ? gin_i_ld_relaxed_sys(w->far + 1) : 0;
     }
@@ -172,11 +176,14 @@ GIN_DEV int gin_i_wait_quick(const struct gin_i_watched *w, const struct gin_i_c
     struct gin_i_far far = {0, 0, 0};
     uint32_t polls = GIN_I_HOST_FIRST;
 #pragma unroll 1
-    for (uint32_t n = 0; n < GIN_I_QUICK_POLLS; n += polls) {
-        if (n != 0)
-            polls = n == GIN_I_HOST_FIRST ? GIN_I_HOST_AGAIN : GIN_I_HOST_EVERY;
-        if (GIN_LIKELY(gin_i_poll_some(w, c, &far, n != 0, polls)))
+    for (uint32_t n = 0; n < GIN_I_QUICK_POLLS;) {
+        int used = n == GIN_I_HOST_FIRST + GIN_I_HOST_USED;
+        if (GIN_LIKELY(gin_i_poll_some(w, c, &far, n != 0 && !used, polls)))
             return 1;
+        n += polls;
+        polls = n == GIN_I_HOST_FIRST                     ? GIN_I_HOST_USED
+                : n == GIN_I_HOST_FIRST + GIN_I_HOST_USED ? GIN_I_HOST_AGAIN
+                                                          : GIN_I_HOST_EVERY;
     }
     return 0;
 }
