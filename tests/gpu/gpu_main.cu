@@ -100,6 +100,8 @@ int main(int argc, char **argv)
     }
     if (!EXPECT_EQ_INT(n_have, n_wanted))
         return 1;
+    /* those without a GPU do as many rounds as the others */
+    gpu.sharers = sum(comm, gpu.sharers) / n_have;
     unsigned long long seed = gpu.rank == 0 ? pt_seed() : 0;
     unsigned long long *seeds = (unsigned long long *)calloc((size_t)gpu.size, sizeof(seed));
     if (!EXPECT_OK(gin_comm_allgather(comm, &seed, seeds, sizeof(seed))))

@@ -152,6 +152,7 @@ GPU_TEST(fence_orders_two_puts, 1)
                                          gpu_rounds(gp, 4000), gp->report);
         GPU_DONE(gp);
         CU(cudaMemset(p, 0, 1024));
+        CU(cudaDeviceSynchronize());
         EXPECT_OK(gin_comm_barrier(gp->comm));
     }
     gpu_dev_end(gp);
@@ -189,6 +190,7 @@ GPU_TEST(quiet_before_later_loads, 2)
     unsigned char *all = (unsigned char *)calloc(20000, (size_t)gp->size);
     CU(cudaMalloc(&seen, 20000));
     CU(cudaMemset(seen, 1, 20000));
+    CU(cudaDeviceSynchronize());
     if (p == NULL || !gpu_dev(gp, NULL))
         return;
     buffering<<<1, 32, 0, gp->stream>>>(gp->dev, at, (unsigned long long *)p, seen, n, gp->report);

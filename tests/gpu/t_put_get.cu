@@ -353,6 +353,7 @@ GPU_TEST(aligned_words_are_whole, 1)
         GPU_DONE(gp);
         gpu_dev_end(gp);
         CU(cudaMemset(p, 0, 64));
+        CU(cudaDeviceSynchronize());
         EXPECT_OK(gin_comm_barrier(gp->comm));
     }
     EXPECT_OK(gin_free(gp->comm, p));

@@ -359,6 +359,7 @@ GPU_TEST(what_was_not_asked_for, 1)
     if (!make_places(gp, &p, &block, &own))
         return;
     CU(cudaMemset(own, 0, 64));
+    CU(cudaDeviceSynchronize());
     for (int i = 0; i < 4; i++) {
         gin_devcomm_reqs_t reqs;
         gpu_reqs(&reqs);
