@@ -61,6 +61,7 @@ int main(int argc, char **argv)
         return status;
     if ((what & (CHECK | ENV | JOB)) == 0) {
         info_library();
+        info_network();
         info_machine();
         info_launchers();
         info_variables();

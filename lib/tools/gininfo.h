@@ -42,6 +42,7 @@ int info_print_json(FILE *f);
 void info_free(void);
 
 void info_library(void);   /* version, build, libfabric and its providers, CUDA driver */
+void info_network(void);   /* the provider chosen, opened and tested */
 void info_machine(void);   /* hwloc's view, huge pages, limits, system calls */
 void info_launchers(void); /* who started this process, by its environment */
 void info_variables(void);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The network as ranks of other hosts would use it: opened, tested and closed again. */
+#include <string.h>
+#include <ginshmem.h>
+#include "base/env.h"
+#include "lib/tools/gininfo.h"
+#include "transport/ofi/ofi.h"
+#include "transport/ofi/ofi_find.h"
+
+#define SECTION "network"
+
+static void fact(const char *name, bool have, const char *why_not)
+{
+    info_add(SECTION, name, have ? INFO_YES : INFO_NO, NULL, "%s", have ? "" : why_not);
+}
+
+static void number(const char *name, uint64_t value, const char *unlimited, const char *why)
+{
+    char text[32];
+    if (value >= INT64_MAX || value == 0)
+        snprintf(text, sizeof(text), "%s", unlimited);
+    else
+        snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    info_add(SECTION, name, INFO_PLAIN, text, "%s", why);
+}
+
+/* How signals are made to follow puts. */
+static void class(const struct gi_net_caps *c)
+{
+    bool native = c->amo == GI_NET_AMO_NATIVE;
+    if (native && c->amo_ordered)
+        info_add(SECTION, "class", INFO_PLAIN, "A", "ordered, with atomics of its own");
+    else if (c->waw_bytes != 0 && c->saw)
+        info_add(SECTION, "class", INFO_PLAIN, "B",
+                 "ordered; signals ride in immediates or in messages");
+    else if (native && c->amo_fence)
+        info_add(SECTION, "class", INFO_PLAIN, "D", "unordered, atomics with a fence");
+    else
+        info_add(SECTION, "class", INFO_PLAIN, "C",
+                 "unordered: a strong signal waits for the puts before it");
+}
+
+static void capabilities(const struct gi_net_caps *c)
+{
+    char text[32];
+    number("ordered writes", c->waw_bytes, c->waw_bytes != 0 ? "of any size" : "none",
+           c->waw_bytes != 0 ? "a write stays behind earlier ones" : "the provider promises none");
+    fact("message after write", c->saw, "not ordered");
+    fact("read after write", c->raw, "not ordered");
+    fact("atomics", c->amo == GI_NET_AMO_NATIVE,
+         "not by the device: the target's processor applies them, sent as messages");
+    snprintf(text, sizeof(text), "%u bits", c->imm_bits);
+    info_add(SECTION, "immediates", c->imm_bits != 0 ? INFO_YES : INFO_NO,
+             c->imm_bits != 0 ? text : NULL, "%s",
+             c->imm_bits == 0   ? "signals are messages of their own"
+             : c->imm_eats_recv ? "each takes a posted receive"
+                                : "");
+    info_add(SECTION, "delivery", c->dc != GI_NET_DC_NO ? INFO_YES : INFO_NO, NULL, "%s",
+             c->dc == GI_NET_DC_SAME  ? "every completion says delivered"
+             : c->dc == GI_NET_DC_YES ? "completions say so where asked"
+                                      : "completions say nothing of the target: echoes do");
+    fact("passive target", c->target_passive, "ranks must make progress to be written to");
+    fact("sleep", c->wait_fd, "a waiting engine polls");
+    number("inline bytes", c->inject, "none", "");
+    number("bytes per operation", c->max_msg, "none", "longer ones are split");
+    number("operations in flight", c->depth, "none", "per context");
+    fact("unregistered sources", !c->mr_local, "local memory must be registered");
+    fact("GPU memory", c->mr_hmem || c->mr_dmabuf,
+         "not by this provider: it is copied through host memory");
+}
+
+/* One fact for each line: quirks known and what the test found. */
+static void notes(const char *text)
+{
+    while (*text != 0) {
+        size_t len = strcspn(text, "\n");
+        info_add(SECTION, "note", INFO_PLAIN, NULL, "%.*s", (int)len, text);
+        text += len + (text[len] != 0);
+    }
+}
+
+void info_network(void)
+{
+    struct gi_net_domain *domain;
+    struct gi_env env;
+    if (gi_env_load(&env) != GIN_OK) {
+        info_add(SECTION, "provider", INFO_NO, NULL, "%s", gin_last_error());
+        return;
+    }
+    struct gi_net_config config = {
+        .provider = env.provider, .nic = env.nic, .rank = 0, .size = 1, .self_test = true};
+    if (gi_ofi_ops.open(&config, &domain) != GIN_OK) {
+        info_add(SECTION, "provider", INFO_NO, NULL, "%s", gin_last_error());
+    } else {
+        const struct gi_net_caps *c = gi_ofi_ops.caps(domain);
+        info_add(SECTION, "provider", INFO_PLAIN, c->name, "%s%s", c->version,
+                 env.set.provider ? ", by GINSHMEM_PROVIDER"
+                                  : ", the first of the list that works");
+        class(c);
+        capabilities(c);
+        notes(c->notes);
+        if (gi_ofi_environment_text()[0] != 0)
+            info_add(SECTION, "variables set", INFO_PLAIN, NULL, "%s", gi_ofi_environment_text());
+        gi_ofi_ops.close(domain);
+    }
+    gi_env_release(&env);
+}
