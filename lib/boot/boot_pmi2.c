@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * PMI-2, through the launcher's own libpmi2.so, opened at run time: Slurm's and Cray's wires
- * differ. Its fence blocks without a deadline, so a thread of ours waits in it.
+ * differ. Its fence and get block without a deadline, so a thread of ours waits in them; one that
+ * comes back too late finds nobody, and the bootstrap is not used again.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -17,6 +18,7 @@
 
 /* The interface's own numbers. */
 #define PMI2_OK    0
+#define PMI2_NOMEM 2
 #define VALUE_MAX  1024
 #define JOBID_MAX  256
 #define ANY_SOURCE (-1) /* PMI2_ID_NULL: no hint who put a key */
@@ -60,52 +62,97 @@ static int pmi2_put(struct gi_kvs *k, const char *key, const char *value, size_t
     return rc == PMI2_OK ? GIN_OK : failed("PMI2_KVS_Put", rc);
 }
 
-static int pmi2_get(struct gi_kvs *k, struct gi_kvs_item *items, unsigned n, uint64_t deadline)
-{
-    struct pmi2 *p = (struct pmi2 *)k;
-    char text[VALUE_MAX + 1];
+/* A call that may block. */
+struct call {
+    struct gi_latch *latch;
+    bool get; /* else a fence */
+    char key[GI_KVS_KEY];
+};
 
-    (void)deadline;
-    for (unsigned i = 0; i < n; i++) {
-        int len = 0;
-        int rc = p->KVS_Get(p->job, ANY_SOURCE, items[i].key, text, VALUE_MAX, &len);
-        if (rc != PMI2_OK)
-            return gi_kvs_no_record(items[i].rank, "PMI2_KVS_Get", NULL, rc);
-        text[VALUE_MAX] = '\0';
-        items[i].len = strlen(text);
-        if (items[i].len > items[i].cap)
-            return gi_fail(GIN_EMISMATCH, "rank %d gave more bytes than rank %d", items[i].rank,
-                           k->rank);
-        memcpy(items[i].value, text, items[i].len);
-    }
-    return GIN_OK;
+static void *call_thread(void *arg)
+{
+    struct call *c = arg;
+    char *text = c->get ? calloc(1, VALUE_MAX + 1) : NULL;
+    int len = 0, rc;
+
+    if (!c->get)
+        rc = pmi2.KVS_Fence();
+    else
+        rc = text != NULL ? pmi2.KVS_Get(pmi2.job, ANY_SOURCE, c->key, text, VALUE_MAX, &len)
+                          : PMI2_NOMEM;
+    gi_latch_deliver(c->latch, rc, text);
+    free(c);
+    return NULL;
 }
 
-static void *fence_thread(void *latch)
+/* Make it: GIN_OK and what the library returned, GIN_EAGAIN at the deadline, or a failure. */
+static int call(const char *key, uint64_t deadline, int *rc, void **text)
 {
-    gi_latch_deliver(latch, pmi2.KVS_Fence(), NULL);
-    return NULL;
+    struct call *c = calloc(1, sizeof(*c));
+    struct gi_latch *latch = c != NULL ? gi_latch_new() : NULL;
+    pthread_t thread;
+    int e;
+
+    if (latch == NULL) {
+        free(c);
+        return gi_fail(GIN_ENOMEM, "no memory for a call of PMI-2");
+    }
+    c->latch = latch;
+    c->get = key != NULL;
+    snprintf(c->key, sizeof(c->key), "%s", key != NULL ? key : "");
+    e = gi_os_thread(&thread, call_thread, c, "gin-pmi2");
+    if (e != 0) {
+        gi_latch_cancel(latch);
+        free(c);
+        return gi_fail(GIN_ESYS, "no thread for a call of PMI-2: %s", gi_os_strerror(e));
+    }
+    pthread_detach(thread);
+    return gi_latch_await(latch, deadline, rc, text) ? GIN_OK : GIN_EAGAIN;
+}
+
+static int get_one(const struct gi_kvs *k, struct gi_kvs_item *item, uint64_t deadline)
+{
+    void *text = NULL;
+    int rc = 0, st = call(item->key, deadline, &rc, &text);
+
+    if (st == GIN_EAGAIN)
+        return gi_fail(GIN_ETIMEDOUT, "the launcher does not answer what rank %d gave", item->rank);
+    if (st == GIN_OK && rc == PMI2_NOMEM && text == NULL)
+        st = gi_fail(GIN_ENOMEM, "no memory for the record of rank %d", item->rank);
+    else if (st == GIN_OK && rc != PMI2_OK)
+        st = gi_kvs_no_record(item->rank, "PMI2_KVS_Get", NULL, rc);
+    if (st == GIN_OK) {
+        item->len = strlen(text);
+        if (item->len <= item->cap)
+            memcpy(item->value, text, item->len);
+        else
+            st =
+                gi_fail(GIN_EMISMATCH, "rank %d gave more bytes than rank %d", item->rank, k->rank);
+    }
+    free(text);
+    return st;
+}
+
+static int pmi2_get(struct gi_kvs *k, struct gi_kvs_item *items, unsigned n, uint64_t deadline)
+{
+    int st = GIN_OK;
+
+    for (unsigned i = 0; i < n && st == GIN_OK; i++)
+        st = get_one(k, &items[i], deadline);
+    return st;
 }
 
 static int pmi2_fence(struct gi_kvs *k, bool data, uint64_t deadline)
 {
-    struct gi_latch *latch = gi_latch_new();
-    pthread_t thread;
-    int rc, e;
+    int rc = 0, st = call(NULL, deadline, &rc, NULL);
 
     (void)data;
-    if (latch == NULL)
-        return gi_fail(GIN_ENOMEM, "no memory for a fence");
-    e = gi_os_thread(&thread, fence_thread, latch, "gin-pmi2");
-    if (e != 0) {
-        gi_latch_cancel(latch);
-        return gi_fail(GIN_ESYS, "no thread for the fence of PMI-2: %s", gi_os_strerror(e));
-    }
-    pthread_detach(thread);
-    if (!gi_latch_await(latch, deadline, &rc, NULL))
+    if (st == GIN_EAGAIN)
         return gi_fail(GIN_ETIMEDOUT,
                        "the fence of %d ranks did not end; PMI-2 cannot say who is missing",
                        k->size);
+    if (st != GIN_OK)
+        return st;
     return rc == PMI2_OK ? GIN_OK : failed("PMI2_KVS_Fence", rc);
 }
 
