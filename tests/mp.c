@@ -209,7 +209,7 @@ static int run(const struct mp_test *t, int size, bool threads)
     int n = threads ? 1 : size;
     double began = now();
     unsigned seconds =
-        deadline_s ? deadline_s : (t->opts.deadline ? t->opts.deadline : 60) * MP_FACTOR;
+        deadline_s ? deadline_s : (t->opts.deadline ? t->opts.deadline : 120) * MP_FACTOR;
     if (s == NULL) {
         fprintf(stderr, "no memory for a run of %d ranks\n", size);
         return 1;

@@ -14,7 +14,7 @@
 
 static struct pt_test *first, **last = &first;
 static const char *running = "start-up";
-static unsigned failures, deadline = 60;
+static unsigned failures, deadline = 120;
 static bool skipped;
 static char steps[STEPS][STEP_BYTES];
 static unsigned n_steps;

@@ -2,7 +2,7 @@
 /*
  * The test harness. A program is a file of TEST(name) { ... }; main() comes from pt.c and runs all
  * tests, or those whose name contains an argument (-l lists them). Exit status: 0 all passed, 77
- * all skipped, 1 otherwise. Each test has a deadline (PT_TIMEOUT seconds, 60 by default); when it
+ * all skipped, 1 otherwise. Each test has a deadline (PT_TIMEOUT seconds, 120 by default); when it
  * passes, the last pt_step() of every thread is printed and the program ends.
  *
  * EXPECT_*() print both sides when they differ, count the failure and are an expression that tells
