@@ -98,6 +98,9 @@ const char *gi_core_strategy(const struct gi_core *core, uint32_t rail)
     return core->plan[rail].text;
 }
 
+/* Its address names the thread. */
+static _Thread_local char me;
+
 /* ---- ownership ---- */
 
 bool gi_core_try(struct gi_core_ctx *ctx)
@@ -116,9 +119,18 @@ void gi_core_enter(struct gi_core_ctx *ctx)
     }
 }
 
+/*
+ * Sleeping sets asleep and then looks into every context; whoever owns one before that is seen by
+ * the look, whoever owns it later sees asleep.
+ */
 void gi_core_leave(struct gi_core_ctx *ctx)
 {
+    struct gi_core *core = ctx->core;
+    bool wake = ctx->active != NULL && core->config.hooks.wake != NULL &&
+                atomic_load_explicit(&core->asleep, memory_order_relaxed) != 0;
     atomic_store_explicit(&ctx->owned, 0, memory_order_release);
+    if (GIN_UNLIKELY(wake) && atomic_exchange(&core->asleep, 0) != 0)
+        core->config.hooks.wake(core->config.hooks.arg);
 }
 
 /* ---- polling ---- */
@@ -149,6 +161,8 @@ int gi_core_poll(struct gi_core *core)
 {
     uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire);
     int events = 0;
+    if (atomic_load_explicit(&core->asleep, memory_order_relaxed) == (uintptr_t)&me)
+        atomic_store_explicit(&core->asleep, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < n; i++) {
         struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
         if (!gi_core_try(ctx))
@@ -173,11 +187,10 @@ static int sleep_on(struct gi_core_ctx *ctx, int *fd)
     return 1;
 }
 
-int gi_core_sleep(struct gi_core *core, int *fds, int max, uint64_t *timeout_ns)
+static int look_at_all(struct gi_core *core, int *fds, int max, uint64_t *timeout_ns)
 {
     uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire);
     int count = 0;
-    *timeout_ns = GI_NEVER;
     for (uint32_t i = 0; i < n; i++) {
         struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
         if (count == max || !gi_core_try(ctx))
@@ -185,12 +198,20 @@ int gi_core_sleep(struct gi_core *core, int *fds, int max, uint64_t *timeout_ns)
         int got = sleep_on(ctx, &fds[count]);
         if (got >= 0 && ctx->dirty != NULL && core->watch_ns != 0 && core->watch_ns < *timeout_ns)
             *timeout_ns = core->watch_ns;
-        gi_core_leave(ctx);
+        atomic_store_explicit(&ctx->owned, 0, memory_order_release);
         if (got < 0)
             return 0;
         count += got;
     }
     return count;
+}
+
+/* asleep stays set until this thread polls again, whatever it does until then. */
+int gi_core_sleep(struct gi_core *core, int *fds, int max, uint64_t *timeout_ns)
+{
+    *timeout_ns = GI_NEVER;
+    atomic_store(&core->asleep, (uintptr_t)&me);
+    return look_at_all(core, fds, max, timeout_ns);
 }
 
 /* ---- who waits for what ---- */

@@ -55,6 +55,9 @@ struct gi_core_hooks {
     int (*apply)(void *arg, const struct gi_core_update *u, uint64_t *old);
     /* The core found out by itself that a peer is lost; once per peer. May be NULL. */
     void (*peer_lost)(void *arg, int rank, const char *why);
+    /* Somebody leaves a context with something to post after gi_core_sleep(), before the next poll:
+     * end that sleep, or nap. Once, by any thread. NULL: what waits for a poll waits that long. */
+    void (*wake)(void *arg);
 };
 
 struct gi_core_config {
@@ -82,7 +85,7 @@ int gi_core_poll(struct gi_core *core);
 /*
  * Before sleeping: descriptors to poll(2) for input. Returns their number when all contexts may be
  * slept on now, 0 when there is something to do or a network without such a descriptor. Wake at
- * the latest after *timeout_ns.
+ * the latest after *timeout_ns, and when hooks.wake is called. By one thread per core.
  */
 int gi_core_sleep(struct gi_core *core, int *fds, int max, uint64_t *timeout_ns);
 

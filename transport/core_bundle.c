@@ -22,6 +22,13 @@ static uint32_t words(uint64_t bytes)
     return 1 + (uint32_t)(bytes + 7) / 8;
 }
 
+/* A bundle that is begun would stay until the sleep ends by itself. */
+static bool nobody_polls(const struct gi_core *core)
+{
+    return core->config.hooks.wake == NULL &&
+           atomic_load_explicit(&core->asleep, memory_order_relaxed) != 0;
+}
+
 bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
                          const struct gi_core_put *put, bool host)
 {
@@ -29,7 +36,7 @@ bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_pee
     if (ctx->plan->bundle == 0 || put->bytes == 0 || put->bytes > MOST || !host ||
         p->unposted != NULL || p->pushing)
         return false;
-    if (p->bundled == 0 && p->burst != ctx->polls)
+    if (p->bundled == 0 && (p->burst != ctx->polls || nobody_polls(ctx->core)))
         return false;
     if (put->off >> OFF_BITS != 0 || HEAD + 8 * words(put->bytes) > ctx->plan->bundle)
         return false;

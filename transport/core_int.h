@@ -324,6 +324,8 @@ struct gi_core {
     uint32_t next_tag;
     _Atomic uint8_t *dead; /* by rank */
     _Atomic uint32_t deaths;
+    atomic_uintptr_t
+        asleep;        /* thread that was allowed to sleep and has not polled since; 0: none */
     uint64_t watch_ns; /* between looks at the clock's concerns; 0: no watchdog */
 };
 

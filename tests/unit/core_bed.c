@@ -113,6 +113,12 @@ static void peer_lost(void *arg, int rank, const char *why)
     m->b->rank[m->rank].lost = rank;
 }
 
+static void wake(void *arg)
+{
+    struct bed_member *m = arg;
+    m->b->wakes++;
+}
+
 static struct bed_member members[BED_RANKS];
 
 static int open_net(struct bed *b, struct bed_rank *r, int rank)
@@ -167,7 +173,8 @@ static void *open_rank(void *arg)
                                     .hooks = {.arg = m,
                                               .resolve = resolve,
                                               .apply = b->aside != NULL ? apply : NULL,
-                                              .peer_lost = peer_lost},
+                                              .peer_lost = peer_lost,
+                                              .wake = b->wake ? wake : NULL},
                                     .peer_timeout_ns = b->peer_timeout_ns};
     if (r->status == GIN_OK)
         r->status = gi_core_open(&config, &r->core);

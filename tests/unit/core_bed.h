@@ -51,6 +51,8 @@ struct bed {
     struct gi_self_hub *hub;
     struct bed_rank rank[BED_RANKS];
     struct bed_gather *gather;
+    bool wake;       /* with hooks.wake */
+    int wakes;       /* calls of it */
     uint64_t *aside; /* of hooks.apply: a word that the CPU "cannot reach", or NULL */
 };
 

@@ -307,6 +307,35 @@ TEST(bundles)
     }
 }
 
+/* While nobody polls no bundle is begun, or whoever sleeps is woken for it. */
+static void burst_asleep(bool wake)
+{
+    struct bed b = {.seed = 1, .wake = wake};
+    int fds[4];
+    uint64_t ns, value = 7;
+    if (!bed_open(&b, bed_mask("B64"), 2))
+        return;
+    struct gi_core_put p = {
+        .window = BED_WINDOW, .off = 8, .src = &value, .bytes = 8, .copy = true};
+    gi_core_sleep(b.rank[0].core, fds, 4, &ns);
+    for (int i = 0; i < 10; i++) {
+        gi_core_enter(b.rank[0].ctx);
+        EXPECT_EQ_INT(gi_core_put(b.rank[0].ctx, 1, &p), GIN_OK);
+        gi_core_leave(b.rank[0].ctx);
+    }
+    EXPECT_EQ_U64(gi_core_counts(b.rank[0].ctx)[GI_CORE_N_BUNDLED], wake ? 9 : 0);
+    EXPECT_EQ_INT(b.wakes, wake);
+    EXPECT_EQ_INT(bed_quiet(&b, 0, 1), GIN_OK);
+    EXPECT_EQ_U64(*(uint64_t *)(void *)(b.rank[1].memory + 8), 7);
+    bed_close(&b);
+}
+
+TEST(bundles_and_sleep)
+{
+    burst_asleep(false);
+    burst_asleep(true);
+}
+
 /* A put over the seam of a window that grew. */
 TEST(across_pieces)
 {
