@@ -8,39 +8,13 @@
 #define GINSHMEM_STREAM_H
 
 #include <ginshmem/gin.h>
+#include <ginshmem/lsa.h>
 
 #ifdef GIN_PREVIEW
 #ifndef __CUDACC_RTC__
 GIN_BEGIN_DECLS
 
 typedef struct CUstream_st *gin_stream_t;
-
-typedef enum gin_type {
-    GIN_INT8,
-    GIN_UINT8,
-    GIN_INT16,
-    GIN_UINT16,
-    GIN_INT32,
-    GIN_UINT32,
-    GIN_INT64,
-    GIN_UINT64,
-    GIN_HALF,
-    GIN_BFLOAT16,
-    GIN_FLOAT,
-    GIN_DOUBLE,
-    GIN_COMPLEX_FLOAT,
-    GIN_COMPLEX_DOUBLE
-} gin_type_t;
-
-typedef enum gin_reduction {
-    GIN_SUM,
-    GIN_PROD,
-    GIN_MIN,
-    GIN_MAX,
-    GIN_AND,
-    GIN_OR,
-    GIN_XOR
-} gin_reduction_t;
 
 /* Stream-ordered: return at once, never block the host, may be captured into graphs. */
 int gin_put_on_stream(const gin_t *g, gin_team_t team, int peer, gin_at_t dst, gin_at_t src,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every operation of gin.h, signal.h, amo.h and barrier.h, for every kind of group, in one unit: it
- * compiles without a warning for each architecture, or the check fails. Also what NVRTC compiles.
- * Nothing here is run.
+ * Every operation of gin.h, signal.h, amo.h, lsa.h and barrier.h, for every kind of group, in one
+ * unit: it compiles without a warning for each architecture, or the check fails. Also what NVRTC
+ * compiles. Nothing here is run.
  */
 #include <ginshmem/amo.h>
 #include <ginshmem/barrier.h>
 #include <ginshmem/gin.h>
+#include <ginshmem/lsa.h>
 #include <ginshmem/signal.h>
 
 /* What the calls work on; in memory, so that nothing is constant but the kind of group. */
@@ -131,6 +132,15 @@ static __device__ __forceinline__ int all_amos(const gin_t *g, gin_group_t grp,
     return s | (int)o64 | (int)o32;
 }
 
+static __device__ __forceinline__ int all_lsa(const gin_t *g, gin_group_t grp,
+                                              const struct all_args *a)
+{
+    int s = gin_lsa_broadcast(g, grp, a->at, a->from, a->bytes);
+    s |= gin_lsa_add(g, grp, a->at, a->v);
+    return s | gin_lsa_reduce(g, grp, a->from, a->at, a->n, (gin_type_t)a->ids[0],
+                              (gin_reduction_t)a->ids[1]);
+}
+
 /* What has no group. */
 static __device__ __forceinline__ int all_single(const gin_t *g, gin_group_t grp,
                                                  const struct all_args *a)
@@ -165,6 +175,7 @@ static __device__ __forceinline__ int all_single(const gin_t *g, gin_group_t grp
     KERNEL(completion, name, group) \
     KERNEL(waits, name, group)      \
     KERNEL(barriers, name, group)   \
+    KERNEL(lsa, name, group)        \
     KERNEL(amos, name, group)
 
 KERNELS(block, gin_block())

@@ -151,7 +151,7 @@ static int child(int which)
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
         return 77;
 #endif
-    struct fake *f = fake_up(2, 0, 1);
+    struct fake *f = fake_up(2, 0, 1, 0);
     struct args a;
     a.dev = f->rank[0].dev;
     a.which = which;

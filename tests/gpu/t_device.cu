@@ -8,6 +8,7 @@
 
 #include "tests/gpu/device/data.h"
 #include "tests/gpu/device/engine.h"
+#include "tests/gpu/device/everybody.h"
 #include "tests/gpu/device/rest.h"
 #include "tests/gpu/device/fake_engine.h"
 
@@ -26,6 +27,7 @@ enum { NEEDS_ENGINE = 1, WITHOUT_ENGINE = 2 };
     X(counters, 0)            \
     X(amos, 0)                \
     X(barriers, 0)            \
+    X(everybody, 0)           \
     X(refusals, 0)            \
     X(bindings, 0)            \
     X(places, 0)              \
@@ -178,6 +180,8 @@ static int run_one(struct fake *f, int test, unsigned group, int rings)
     l.n = f->n;
     l.list = (int32_t)GIN_I_LISTS * 3 + FAKE_LIST;
     l.rings = rings;
+    l.multicast = f->multicast;
+    l.lsa = f->rank[0].dc.lsa.size;
     l.verdict = (struct verdict *)bed_host_alloc(sizeof(*l.verdict));
     snprintf(running, sizeof(running), "%s, %s group, %d ranks, %s: hangs\n", tests[test].name,
              groups[group].name, f->n, rings ? "engine" : "no engine");
@@ -195,9 +199,9 @@ static int run_one(struct fake *f, int test, unsigned group, int rings)
 }
 
 /* One communicator; tests that end it with an error come last. */
-static int run_all(int n, int rings, int shortcut, int argc, char **argv)
+static int run_all(int n, int rings, int shortcut, int multicast, int argc, char **argv)
 {
-    struct fake *f = fake_up(n, rings, shortcut);
+    struct fake *f = fake_up(n, rings, shortcut, multicast);
     pthread_t engine;
     int failed = 0;
     if (pthread_create(&engine, NULL, engine_run, f) != 0)
@@ -225,9 +229,9 @@ int main(int argc, char **argv)
         return 77;
     }
 #endif
-    int failed = run_all(1, 0, 1, argc, argv);
-    failed += run_all(2, 1, 1, argc, argv);
-    failed += run_all(3, 1, 0, argc, argv);
+    int failed = run_all(1, 0, 1, 0, argc, argv);
+    failed += run_all(2, 1, 1, 1, argc, argv);
+    failed += run_all(3, 1, 0, 0, argc, argv);
     printf("%s\n", failed ? "FAILED" : "all passed");
     return failed != 0;
 }

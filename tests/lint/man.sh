@@ -20,6 +20,10 @@ for page in $pages; do
         for section in LIBRARY SYNOPSIS 'RETURN VALUES' EXAMPLES ERRORS 'SEE ALSO'; do
             grep -q "^\.Sh $section\$" "$page" || complain "$page: no section $section"
         done
+        # what takes a context runs in kernels too, and the page says how
+        if grep -q '^\.Fa "const gin_t \*g"' "$page" && ! grep -q '^\.Ss In kernels$' "$page"; then
+            complain "$page: no subsection In kernels"
+        fi
         sed -n '/^\.Sh EXAMPLES/,/^\.Sh ERRORS/p' "$page" | grep -q '^\.Bd -literal' ||
             complain "$page: no example"
         ;;

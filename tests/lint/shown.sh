@@ -30,6 +30,15 @@ for page in man/man[37]/*.[37]; do
         /^\.Ed/ { inside = 0 } inside' "$page" | sed 's/^\\&//; s/\\e/\\/g' >"$work/page.c"
     [ -s "$work/page.c" ] || continue
     shown=$((shown + 1))
+    if grep -q __global__ "$work/page.c"; then # kernels, where there is a compiler for them
+        nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+        [ -z "$nvcc" ] || "$nvcc" -x cu -std=c++17 -arch=sm_75 -Werror all-warnings -ptx \
+            "-I$top/include" -o "$work/page.ptx" "$work/page.c" >"$work/log" 2>&1 || {
+            complain "$page: the example does not compile as shown:"
+            head -n 12 "$work/log"
+        }
+        continue
+    fi
     try "$page: the example" "$work/page.c" -include stdio.h -include stdlib.h -include string.h \
         -include ginshmem.h -Wno-unused-function
 done

@@ -36,6 +36,11 @@ GIN_API int gin_i_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer
                       const gin_op_opt_t *opt);
 GIN_API int gin_i_get(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t src,
                       gin_at_t dst, size_t bytes, const gin_op_opt_t *opt);
+GIN_API int gin_i_lsa_broadcast(const gin_t *g, gin_group_t grp, gin_at_t dst, gin_at_t src,
+                                size_t bytes);
+GIN_API int gin_i_lsa_reduce(const gin_t *g, gin_group_t grp, gin_at_t dst, gin_at_t src,
+                             size_t count, gin_type_t type, gin_reduction_t op);
+GIN_API int gin_i_lsa_add(const gin_t *g, gin_group_t grp, gin_at_t at, uint64_t value);
 GIN_API int gin_i_signal(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,
                          const gin_action_t *remote, const gin_op_opt_t *opt);
 GIN_API int gin_i_amo(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t at,

@@ -12,6 +12,7 @@
 #include <ginshmem/amo.h>
 #include <ginshmem/barrier.h>
 #include <ginshmem/gin.h>
+#include <ginshmem/lsa.h>
 #include <ginshmem/signal.h>
 #include <pthread.h>
 #include <sched.h>

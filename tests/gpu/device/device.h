@@ -20,8 +20,10 @@ struct launch {
     gin_devcomm_t dev;
     gin_group_t grp;
     int test, n;
-    int32_t list; /* name of the list of ranks */
-    int rings;    /* there is an engine */
+    int32_t list;       /* name of the list of ranks */
+    int rings;          /* there is an engine */
+    uint64_t multicast; /* address, 0: none */
+    int lsa;            /* ranks of the LSA team */
     struct verdict *verdict;
     uint64_t *error_seen; /* the host waits for it before it raises the error word */
 };

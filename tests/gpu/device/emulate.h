@@ -357,6 +357,71 @@ GIN_DEV uint32_t gin_i_atom32_cas_sys(uint32_t *p, uint32_t expected, uint32_t v
     return expected;
 }
 
+/* ---- multicast: an address space of its own, behind which all ranks' heaps lie ---- */
+
+#define GIN_I_MULTIMEM 1
+struct emu_multicast {
+    uint64_t base, bytes; /* of the addresses */
+    uint64_t heaps, stride;
+    int n;
+};
+static struct emu_multicast emu_multicast;
+
+/* The word behind a multicast address at one rank. */
+static inline void *emu_part(const void *p, int rank, size_t align)
+{
+    uint64_t off = (uint64_t)p - emu_multicast.base;
+    if (off >= emu_multicast.bytes || off % align != 0)
+        abort();
+    return (void *)(emu_multicast.heaps + (uint64_t)rank * emu_multicast.stride + off);
+}
+
+#define EMU_MM_EACH(name, type, call, order)                      \
+    GIN_DEV void name(type *p, type v)                            \
+    {                                                             \
+        for (int r = 0; r < emu_multicast.n; r++)                 \
+            call((type *)emu_part(p, r, sizeof(type)), v, order); \
+    }
+EMU_MM_EACH(gin_i_mm_st32, uint32_t, __atomic_store_n, EMU_RELAXED)
+EMU_MM_EACH(gin_i_mm_st64, uint64_t, __atomic_store_n, EMU_RELAXED)
+EMU_MM_EACH(gin_i_mm_red_add, uint64_t, __atomic_fetch_add, __ATOMIC_RELAXED)
+
+GIN_DEV void gin_i_mm_st128(void *p, struct gin_i_16 v)
+{
+    emu_aligned(p);
+    gin_i_mm_st64((uint64_t *)p, v.a);
+    gin_i_mm_st64((uint64_t *)p + 1, v.b);
+}
+
+#define EMU_MM_REDUCE(name, type, expression)                              \
+    GIN_DEV type gin_i_mm_##name(const type *p)                            \
+    {                                                                      \
+        type a = *(const volatile type *)emu_part(p, 0, sizeof(type));     \
+        for (int r = 1; r < emu_multicast.n; r++) {                        \
+            type b = *(const volatile type *)emu_part(p, r, sizeof(type)); \
+            a = (expression);                                              \
+        }                                                                  \
+        return a;                                                          \
+    }
+EMU_MM_REDUCE(add_uint32, uint32_t, a + b)
+EMU_MM_REDUCE(add_uint64, uint64_t, a + b)
+EMU_MM_REDUCE(add_f32, float, a + b)
+EMU_MM_REDUCE(add_f64, double, a + b)
+EMU_MM_REDUCE(min_u32, uint32_t, a < b ? a : b)
+EMU_MM_REDUCE(min_s32, int32_t, a < b ? a : b)
+EMU_MM_REDUCE(min_u64, uint64_t, a < b ? a : b)
+EMU_MM_REDUCE(min_s64, int64_t, a < b ? a : b)
+EMU_MM_REDUCE(max_u32, uint32_t, a > b ? a : b)
+EMU_MM_REDUCE(max_s32, int32_t, a > b ? a : b)
+EMU_MM_REDUCE(max_u64, uint64_t, a > b ? a : b)
+EMU_MM_REDUCE(max_s64, int64_t, a > b ? a : b)
+EMU_MM_REDUCE(and_uint32, uint32_t, a &b)
+EMU_MM_REDUCE(and_uint64, uint64_t, a &b)
+EMU_MM_REDUCE(or_uint32, uint32_t, a | b)
+EMU_MM_REDUCE(or_uint64, uint64_t, a | b)
+EMU_MM_REDUCE(xor_uint32, uint32_t, a ^ b)
+EMU_MM_REDUCE(xor_uint64, uint64_t, a ^ b)
+
 /* Of the threads that a named barrier counts: the missing lanes of a short last warp do not come.
  * (Tests have at most one span that holds it.) */
 GIN_DEV uint32_t emu_existing(uint32_t threads)

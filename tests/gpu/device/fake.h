@@ -59,6 +59,7 @@ struct fake_rank {
 struct fake {
     int n; /* GPU ranks */
     char *heaps;
+    uint64_t multicast;                  /* address behind which all heaps lie, 0: none */
     struct fake_rank rank[FAKE_MAX + 1]; /* the last used one is the CPU rank's */
     int stop;
 };
@@ -152,6 +153,8 @@ static inline const struct gin_i_barriers *fake_barriers(struct fake *f, int r)
         p->me = alone ? 0 : (uint32_t)(k == GIN_BARRIER_TEAM ? f->n - 1 - r : r);
         p->beyond = k == GIN_BARRIER_HYBRID ? f->n + 1 : -1;
         p->slot = FAKE_SLOT;
+        if (f->multicast != 0 && !alone)
+            p->multimem = f->multicast + FAKE_INBOX + (uint64_t)k * FAKE_BARRIERS * FAKE_SLOT;
         for (int i = 0; i < f->n; i++)
             peers[i] = (uint64_t)fake_heap(f, alone                   ? r
                                               : k == GIN_BARRIER_TEAM ? f->n - 1 - i
@@ -232,7 +235,7 @@ static inline void fake_rank_up(struct fake *f, int r, int rings, int shortcut)
     dc->n_contexts = FAKE_CONTEXTS;
     dc->ctx = (struct gin_i_ctx *)fake_copy(me->ctx, sizeof(me->ctx));
     dc->world = fake_team(f->n + 2, r, 0, 1);
-    dc->lsa = fake_team(f->n + 1, r, 0, 1);
+    dc->lsa = fake_team(f->n + (shortcut ? 0 : 1), r, 0, 1); /* with the CPU rank, or without */
     dc->node = dc->lsa;
     dc->rail = fake_team(1, 0, r, 1);
     dc->scratch = gin_at(fake_window(FAKE_TABLE), 64);
@@ -254,6 +257,7 @@ static inline void fake_rank_up(struct fake *f, int r, int rings, int shortcut)
     lists[FAKE_LIST].ranks = (const int32_t *)fake_copy(ranks, sizeof(ranks));
     dc->lists = (const struct gin_i_list *)fake_copy(lists, sizeof(lists));
     dc->window_ids = (const uint32_t *)fake_copy(&ids, sizeof(ids));
+    dc->multimem = f->multicast;
     dc->engine_thread = 8192;
     dc->engine_warp = 32768;
     dc->engine_block = ~(uint64_t)0;
@@ -276,11 +280,27 @@ static inline void fake_rank_up(struct fake *f, int r, int rings, int shortcut)
     me->dev.lsa_of = (uint64_t)fake_copy(lsa_of, sizeof(lsa_of));
 }
 
-static inline struct fake *fake_up(int n, int rings, int shortcut)
+/* Real multicast needs more than one GPU. */
+static inline uint64_t fake_multicast(const struct fake *f)
+{
+#ifdef GIN_EMULATE
+    emu_multicast.base = (uint64_t)1 << 60; /* no address of anything */
+    emu_multicast.bytes = emu_multicast.stride = FAKE_STRIDE;
+    emu_multicast.heaps = (uint64_t)f->heaps;
+    emu_multicast.n = f->n;
+    return emu_multicast.base;
+#else
+    (void)f;
+    return 0;
+#endif
+}
+
+static inline struct fake *fake_up(int n, int rings, int shortcut, int multicast)
 {
     struct fake *f = (struct fake *)calloc(1, sizeof(*f));
     f->n = n;
     f->heaps = (char *)bed_device_alloc((uint64_t)n * FAKE_STRIDE);
+    f->multicast = multicast ? fake_multicast(f) : 0;
     char *host = (char *)bed_host_alloc((uint64_t)(n + 1) * FAKE_WINDOW);
     for (int r = 0; r <= n; r++) {
         f->rank[r].host = host + (uint64_t)r * FAKE_WINDOW;

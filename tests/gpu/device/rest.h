@@ -221,7 +221,9 @@ DEVICE void test_places(struct env *e)
     CHECK(gin_peer_ptr(g, e->world, e->n + 1, heap_at(0)) == NULL, 1);
     CHECK(gin_local_ptr(g, heap_at(FAKE_USER + 1)) == NULL, 1);
     CHECK(gin_status(g), GIN_ERANGE);
-    CHECK(gin_multimem_ptr(g, heap_at(0)) == NULL, 1);
+    CHECK(gin_multimem_ptr(g, heap_at(8)), e->l->multicast != 0 ? e->l->multicast + 8 : 0);
+    CHECK(gin_status(g), e->l->multicast != 0 ? GIN_OK : GIN_ENOTSUP);
+    CHECK(gin_multimem_ptr(g, gin_at(fake_window(FAKE_TABLE), 0)) == NULL, 1);
     CHECK(gin_at_ptr(g, mine + 77).off, 77);
     CHECK(gin_at_ptr(g, mine + 77).win.w, fake_window(FAKE_HEAP).w);
     CHECK(gin_at_ptr(g, mine + FAKE_USER - 1).off, FAKE_USER - 1); /* beyond the binding's size */
@@ -233,7 +235,7 @@ DEVICE void test_places(struct env *e)
     CHECK(gin_scratch(g).win.w, fake_window(FAKE_TABLE).w);
     CHECK(gin_scratch(g).off, 64);
     CHECK(gin_world(g).size, e->n + 2);
-    CHECK(gin_lsa(g).size, e->n + 1);
+    CHECK(gin_lsa(g).size, e->l->lsa);
     CHECK(gin_rail(g).first, e->rank);
     CHECK(gin_node(g).rank, e->rank);
     CHECK(gin_world_rank(g, list, 0), e->n - 1);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #endif
 #include <ginshmem/impl/dev/barrier.h>
+#include <ginshmem/impl/dev/lsa.h>
 
 /* What a call's uint32_t argument is, and how wide its word is. */
 enum gin_i_says {
@@ -386,6 +387,10 @@ GIN_DEV int gin_i_checked_open(struct gin_i_said s, const gin_devcomm_t *dev, ui
 #define gin_barrier_x(...)     GIN_I_MEET(gin_barrier_x, __VA_ARGS__)
 #define gin_lsa_arrive(...)    GIN_I_MEET(gin_lsa_arrive, __VA_ARGS__)
 #define gin_lsa_wait(...)      GIN_I_MEET(gin_lsa_wait, __VA_ARGS__)
+
+#define gin_lsa_broadcast(...) GIN_I_CHECK(gin_lsa_broadcast, GIN_I_SAYS_BYTES, __VA_ARGS__)
+#define gin_lsa_reduce(...)    GIN_I_CHECK(gin_lsa_reduce, 0, __VA_ARGS__)
+#define gin_lsa_add(...)       GIN_I_AMO64(gin_lsa_add, __VA_ARGS__)
 /* clang-format on */
 
 #endif

@@ -167,6 +167,58 @@ GIN_DEV struct gin_i_48 gin_i_nc_384(const void *p)
     return v;
 }
 
+/*
+ * ---- multicast: addresses of gin_multimem_ptr() ----
+ *
+ * A store goes to every GPU of the object, a load brings what all of them hold, reduced.
+ */
+
+#if __CUDA_ARCH__ >= 900 && (!defined(__NVCC__) || __CUDACC_VER_MAJOR__ > 12 || \
+                             (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 1))
+#define GIN_I_MULTIMEM 1
+
+GIN_I_PTX_ST(gin_i_mm_st32, "multimem.st.relaxed.sys.global.u32", uint32_t, "r")
+GIN_I_PTX_ST(gin_i_mm_st64, "multimem.st.relaxed.sys.global.u64", uint64_t, "l")
+GIN_I_PTX_ST(gin_i_mm_red_add, "multimem.red.relaxed.sys.global.add.u64", uint64_t, "l")
+
+#define GIN_I_PTX_MM(name, op, type, reg) \
+    GIN_I_PTX_LD(gin_i_mm_##name, "multimem.ld_reduce.relaxed.sys.global." op, type, reg)
+GIN_I_PTX_MM(add_uint32, "add.u32", uint32_t, "r")
+GIN_I_PTX_MM(add_uint64, "add.u64", uint64_t, "l")
+GIN_I_PTX_MM(add_f32, "add.f32", float, "f")
+GIN_I_PTX_MM(add_f64, "add.f64", double, "d")
+GIN_I_PTX_MM(min_u32, "min.u32", uint32_t, "r")
+GIN_I_PTX_MM(min_s32, "min.s32", int32_t, "r")
+GIN_I_PTX_MM(min_u64, "min.u64", uint64_t, "l")
+GIN_I_PTX_MM(min_s64, "min.s64", int64_t, "l")
+GIN_I_PTX_MM(max_u32, "max.u32", uint32_t, "r")
+GIN_I_PTX_MM(max_s32, "max.s32", int32_t, "r")
+GIN_I_PTX_MM(max_u64, "max.u64", uint64_t, "l")
+GIN_I_PTX_MM(max_s64, "max.s64", int64_t, "l")
+GIN_I_PTX_MM(and_uint32, "and.b32", uint32_t, "r")
+GIN_I_PTX_MM(and_uint64, "and.b64", uint64_t, "l")
+GIN_I_PTX_MM(or_uint32, "or.b32", uint32_t, "r")
+GIN_I_PTX_MM(or_uint64, "or.b64", uint64_t, "l")
+GIN_I_PTX_MM(xor_uint32, "xor.b32", uint32_t, "r")
+GIN_I_PTX_MM(xor_uint64, "xor.b64", uint64_t, "l")
+
+/* 16 bytes have only a floating-point type; a store changes no bit. */
+GIN_DEV void gin_i_mm_st128(void *p, struct gin_i_16 v)
+{
+    asm volatile("{\n\t"
+                 ".reg .b32 a, b, c, d;\n\t"
+                 "mov.b64 {a, b}, %1;\n\t"
+                 "mov.b64 {c, d}, %2;\n\t"
+                 "multimem.st.relaxed.sys.global.v4.f32 [%0], {a, b, c, d};\n\t"
+                 "}"
+                 :
+                 : "l"(p), "l"(v.a), "l"(v.b)
+                 : "memory");
+}
+#else
+#define GIN_I_MULTIMEM 0
+#endif
+
 /* ---- fences ---- */
 
 GIN_DEV void gin_i_fence_sys(void)
