@@ -32,6 +32,7 @@ GIN_DEV struct gin_i_pool gin_i_pool_read(const struct gin_i_pool *p)
     v.slot = line.b.a;
     v.peers = (const uint64_t *)line.b.b;
     v.rounds = (struct gin_i_round *)line.c.a;
+    v.multimem = line.c.b;
     v.world_of = NULL;
     return v;
 }
@@ -70,6 +71,13 @@ GIN_DEV uint32_t gin_i_member(const struct gin_i_pool *p, uint32_t i)
 GIN_DEV void gin_i_barrier_arrive(const struct gin_i_pool *p, const struct gin_i_group *q,
                                   uint32_t index, uint64_t to, uint64_t round)
 {
+#if GIN_I_MULTIMEM
+    if (p->multimem != 0) { /* one store for all; my own word, which nobody reads, gets it too */
+        if (q->lane == 0)
+            gin_i_mm_st64((uint64_t *)(p->multimem + index * p->slot) + p->me, round);
+        return;
+    }
+#endif
 #pragma unroll 1
     for (uint32_t i = q->lane + 1; i < p->n;) {
         gin_i_st_relaxed_sys((uint64_t *)(to + index * p->slot) + p->me, round);
