@@ -22,7 +22,7 @@ static int judge(const gin_t *g, gin_at_t at, uint64_t bytes, uint64_t align, co
     for (int r = 0; r < lsa.size; r++)
         if (gin_lsa_ptr(g, r, at) == NULL ||
             gin_lsa_ptr(g, r, gin_at(at.win, at.off + bytes)) == NULL) {
-            gi_fail_context(call);
+            gi_fail_context("%s", call);
             return gin_last_status();
         }
     return GIN_OK;
