@@ -16,7 +16,8 @@ struct finding {
     int32_t status;
     int32_t device; /* -1: no GPU */
     uint64_t granule;
-    char text[184]; /* the failure, or why there is none */
+    uint64_t fabric; /* fabric handles are wanted, and can be had if there is a GPU */
+    char text[184];  /* the failure, or why there is none */
 };
 
 static void look(gin_comm_t *comm, struct gi_cuda *c, struct finding *f)
@@ -34,6 +35,8 @@ static void look(gin_comm_t *comm, struct gi_cuda *c, struct finding *f)
         f->device = c->gpu->device;
         f->granule = c->gpu->granule;
     }
+    f->fabric = comm->env.cuda_fabric &&
+                (c->gpu == NULL || gi_gpu_fabric_can(c->gpu, c->fabric_why, sizeof(c->fabric_why)));
 }
 
 /* Everybody's findings: a failure is one for all; no GPU anywhere is one too. */
@@ -42,6 +45,7 @@ static int judge(const gin_comm_t *comm, struct gi_cuda *c, const struct finding
 {
     int none = -1;
     *granule = 1;
+    c->fabric = true;
     for (int r = 0; r < comm->size; r++) {
         const struct finding *f = &all[r];
         if (f->status != GIN_OK)
@@ -49,6 +53,9 @@ static int judge(const gin_comm_t *comm, struct gi_cuda *c, const struct finding
                                    : gi_fail(f->status, "rank %d: %s", r, f->text);
         c->devices[r] = f->device;
         c->n_gpus += f->device >= 0;
+        if (!f->fabric && comm->env.cuda_fabric && c->fabric_why[0] == 0)
+            snprintf(c->fabric_why, sizeof(c->fabric_why), "rank %d has or wants none", r);
+        c->fabric &= f->fabric != 0;
         none = f->device < 0 && none < 0 ? r : none;
         *granule = f->granule > *granule ? f->granule : *granule;
     }
@@ -76,6 +83,8 @@ static int find_gpus(gin_comm_t *comm, struct gi_cuda *c, uint64_t *granule)
     }
     if (st == GIN_OK)
         st = judge(comm, c, all, granule);
+    if (c->gpu != NULL)
+        c->gpu->fabric = c->fabric;
     free(all);
     return st;
 }
@@ -146,6 +155,7 @@ static int map_open(gin_comm_t *comm, struct gi_cuda *c, uint64_t granule)
                                    .team = comm->shm,
                                    .gpu = c->gpu,
                                    .devices = c->devices,
+                                   .fabric = c->fabric,
                                    .stride = GI_CONTROL_CUDA + most,
                                    .min_stride = total,
                                    .granule = granule};

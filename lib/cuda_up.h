@@ -17,9 +17,11 @@
 
 struct gi_cuda {
     gin_comm_t *comm;
-    struct gi_gpu *gpu; /* NULL: this rank has none */
-    int n_gpus;         /* ranks that have one */
-    int *devices;       /* by world rank: as its process numbers it; -1: none */
+    struct gi_gpu *gpu;   /* NULL: this rank has none */
+    int n_gpus;           /* ranks that have one */
+    bool fabric;          /* heaps are shown by fabric handles */
+    char fabric_why[120]; /* why not, where that was asked for, or "" */
+    int *devices;         /* by world rank: as its process numbers it; -1: none */
     struct gi_cuda_map *map;
     struct gi_segment segment;
     struct gi_heap *heap;

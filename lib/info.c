@@ -115,10 +115,14 @@ static void cuda(const gin_comm_t *comm, gin_caps_t *c)
 {
     const char *slow = gi_windows_why_slow(comm);
     if (comm->cuda != NULL && comm->cuda->gpu != NULL)
-        set(c, GIN_CAP_CUDA, 1, "GPU %d (%.40s), %s context; %d of %d ranks have a GPU%s%s",
+        set(c, GIN_CAP_CUDA, 1, "GPU %d (%.40s), %s context; %d of %d ranks have a GPU%s%s%s%s",
             comm->cuda->gpu->device, comm->cuda->gpu->name,
             comm->cuda->gpu->retained ? "its primary" : "the program's", comm->cuda->n_gpus,
-            comm->size, slow[0] != 0 ? "; a window is not direct: " : "", slow);
+            comm->size,
+            comm->cuda->fabric               ? "; fabric handles"
+            : comm->cuda->fabric_why[0] != 0 ? "; no fabric handles: "
+                                             : "",
+            comm->cuda->fabric_why, slow[0] != 0 ? "; a window is not direct: " : "", slow);
     else if (comm->cuda_why[0] != 0)
         set(c, GIN_CAP_CUDA, 0, "%s", comm->cuda_why);
     else if (!GI_HAVE_CUDA)

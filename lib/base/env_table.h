@@ -23,6 +23,8 @@ GI_ENV(cuda_heap_size, CUDA_HEAP_SIZE, SIZE, "32M", 65536, INT64_MAX,
        "GPU heap at first use, per rank; grows by GINSHMEM_HEAP_CHUNK up to GINSHMEM_CUDA_HEAP_MAX")
 GI_ENV(cuda_heap_max, CUDA_HEAP_MAX, SIZE, "256G", 65536, INT64_MAX,
        "limit of the GPU heap per rank (address space, not memory)")
+GI_ENV(cuda_fabric, CUDA_FABRIC, BOOL, "0", 0, 1,
+       "show GPU heaps by fabric handles where all GPUs can, else by file descriptors")
 GI_ENV(hugepages, HUGEPAGES, WORD, "no", 0, 0,
        "no|try|yes -- back the heap by huge pages; yes fails where there are none")
 GI_ENV(init_timeout, INIT_TIMEOUT, TIME, "120s", 1, INT64_MAX,

@@ -50,16 +50,20 @@ static int attribute(int device, CUdevice_attribute what)
     return gi_cu()->cuDeviceGetAttribute(&value, what, device) == CUDA_SUCCESS ? value : 0;
 }
 
-static CUmemAllocationProp properties(int device)
+CUmemAllocationProp gi_gpu_properties(const struct gi_gpu *g)
 {
     CUmemAllocationProp p;
     memset(&p, 0, sizeof(p));
     p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+#if GI_HAVE_FABRIC
+    if (g->fabric)
+        p.requestedHandleTypes |= CU_MEM_HANDLE_TYPE_FABRIC;
+#endif
     p.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    p.location.id = device;
+    p.location.id = g->device;
     p.allocFlags.gpuDirectRDMACapable =
-        attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) != 0;
+        attribute(g->device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) != 0;
     return p;
 }
 
@@ -102,7 +106,7 @@ static int look(struct gi_gpu *g)
     const struct gi_cu *cu = gi_cu();
     size_t granule = 0;
     CUuuid uuid;
-    CUmemAllocationProp p = properties(g->device);
+    CUmemAllocationProp p = gi_gpu_properties(g);
     CUresult r = cu->cuDeviceGetName(g->name, (int)sizeof(g->name), g->device);
     if (r == CUDA_SUCCESS)
         r = cu->cuDeviceGetUuid(&uuid, g->device);
@@ -204,7 +208,7 @@ int gi_gpu_health(struct gi_gpu *g)
 int gi_gpu_object_create(const struct gi_gpu *g, uint64_t bytes, uint64_t *object)
 {
     CUmemGenericAllocationHandle h;
-    CUmemAllocationProp p = properties(g->device);
+    CUmemAllocationProp p = gi_gpu_properties(g);
     CUresult r = gi_cu()->cuMemCreate(&h, bytes, &p, 0);
     if (r == CUDA_SUCCESS)
         *object = h;

@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct gi_gpu_fabric {
+    unsigned char bytes[64];
+};
+
 struct gi_gpu {
     int device;    /* the driver's ordinal, in this process */
     bool retained; /* the device's primary context, held until gi_gpu_close() */
@@ -21,6 +25,7 @@ struct gi_gpu {
     struct gi_gpu_store *store; /* private memory that came from the driver */
     uint64_t granule;           /* of memory objects */
     bool host_atomics;          /* the GPU's atomics work on host memory, with the CPU's */
+    bool fabric;                /* its objects have fabric handles, too */
     bool same_address;          /* registered host memory has one address for CPU and GPU */
     unsigned char uuid[16];
     char name[64];
@@ -46,7 +51,12 @@ int gi_gpu_health(struct gi_gpu *gpu);
 int gi_gpu_object_create(const struct gi_gpu *gpu, uint64_t bytes, uint64_t *object);
 int gi_gpu_object_export(uint64_t object, int *fd); /* the fd is the caller's */
 int gi_gpu_object_import(int fd, uint64_t *object); /* the fd stays the caller's */
-void gi_gpu_object_release(uint64_t object);        /* what is mapped stays mapped */
+/* The same by a handle that any process of the NVLink domain understands, once gpu->fabric is set;
+ * whether it may be, the first call tries, and says why not. */
+bool gi_gpu_fabric_can(struct gi_gpu *gpu, char *why, size_t n);
+int gi_gpu_fabric_export(uint64_t object, struct gi_gpu_fabric *handle);
+int gi_gpu_fabric_import(const struct gi_gpu_fabric *handle, uint64_t *object);
+void gi_gpu_object_release(uint64_t object); /* what is mapped stays mapped */
 
 int gi_gpu_reserve(uint64_t bytes, uint64_t align, uint64_t *addr);
 void gi_gpu_unreserve(uint64_t addr, uint64_t bytes);

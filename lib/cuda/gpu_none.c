@@ -31,6 +31,13 @@ int gi_gpu_open(const char *driver, int local_rank, struct gi_gpu **gpu, char *w
     return GIN_OK;
 }
 
+bool gi_gpu_fabric_can(struct gi_gpu *g, char *why, size_t n)
+{
+    (void)g;
+    snprintf(why, n, "%s", none);
+    return false;
+}
+
 void gi_gpu_look(const char *driver, uint64_t addr, struct gi_gpu_range *range)
 {
     (void)driver;
@@ -55,6 +62,8 @@ NONE_INT(gi_gpu_health, struct gi_gpu *g)
 NONE_INT(gi_gpu_object_create, const struct gi_gpu *g, uint64_t bytes, uint64_t *object)
 NONE_INT(gi_gpu_object_export, uint64_t object, int *fd)
 NONE_INT(gi_gpu_object_import, int fd, uint64_t *object)
+NONE_INT(gi_gpu_fabric_export, uint64_t object, struct gi_gpu_fabric *handle)
+NONE_INT(gi_gpu_fabric_import, const struct gi_gpu_fabric *handle, uint64_t *object)
 NONE_VOID(gi_gpu_object_release, uint64_t object)
 NONE_INT(gi_gpu_reserve, uint64_t bytes, uint64_t align, uint64_t *addr)
 NONE_VOID(gi_gpu_unreserve, uint64_t addr, uint64_t bytes)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The fake driver's memory: objects and addresses, plain, pinned and registered. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -43,6 +44,8 @@ API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     if (bytes == 0 || bytes % GRANULE != 0 || flags != 0 ||
         prop->location.id >= fake_device_count())
         LEAVE(CUDA_ERROR_INVALID_VALUE);
+    if ((prop->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC) && getenv("FAKE_CUDA_NO_FABRIC"))
+        LEAVE(CUDA_ERROR_NOT_PERMITTED);
     struct thing *t = fake_make(OBJECT, 0, bytes);
     t->fd = new_memory(bytes);
     t->device = prop->location.id;
@@ -66,10 +69,12 @@ API CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandl
 {
     ENTER();
     struct thing *t = fake_find(OBJECT, (uintptr_t)handle);
-    if (t == NULL || flags != 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-        !(t->types & (int)type))
+    if (t == NULL || flags != 0 || !(t->types & (int)type))
         LEAVE(CUDA_ERROR_INVALID_VALUE);
-    *(int *)out = fcntl(t->fd, F_DUPFD_CLOEXEC, 3);
+    if (type == CU_MEM_HANDLE_TYPE_FABRIC)
+        snprintf(out, sizeof(CUmemFabricHandle), "/proc/%d/fd/%d", (int)getpid(), t->fd);
+    else
+        *(int *)out = fcntl(t->fd, F_DUPFD_CLOEXEC, 3);
     LEAVE(CUDA_SUCCESS);
 }
 
@@ -77,14 +82,16 @@ API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle
                                             CUmemAllocationHandleType type)
 {
     struct stat st;
-    int fd = (int)(intptr_t)shared;
+    bool fabric = type == CU_MEM_HANDLE_TYPE_FABRIC;
     ENTER();
-    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fstat(fd, &st) != 0)
+    int fd = fabric ? open(shared, O_RDWR | O_CLOEXEC)
+                    : fcntl((int)(intptr_t)shared, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0 || fstat(fd, &st) != 0)
         LEAVE(CUDA_ERROR_INVALID_VALUE);
     bool multicast = fake_is_multicast(fd);
     struct thing *t = fake_make(OBJECT, 0, (size_t)st.st_size - (multicast ? 4096 : 0));
     t->multicast = multicast;
-    t->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    t->fd = fd;
     *handle = (CUmemGenericAllocationHandle)t->at;
     LEAVE(CUDA_SUCCESS);
 }

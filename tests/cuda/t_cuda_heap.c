@@ -3,6 +3,8 @@
  * The GPU heap: the same offsets everywhere, growth, peers' memory mapped, failures of one rank
  * undone on all. GPU memory of the fake driver can be looked at by the CPU where it is mapped.
  */
+#include <cuda.h>
+#include <stdio.h>
 #include <string.h>
 #include "tests/cuda/cuda_test.h"
 
@@ -314,6 +316,54 @@ MP_TEST_N(windows_over_gpu_memory, "1 2 3")
     EXPECT_OK(gin_window_deregister(mp->comm, win));
     EXPECT_FAILS(gin_window_register(mp->comm, p - 64 * K, 128 * K, 0, &win), GIN_EINVAL, "heap");
     EXPECT_OK(gin_free(mp->comm, p));
+}
+
+/* By fabric handles where all can, by descriptors with the reason where one cannot. */
+MP_TEST_OPT(fabric_handles, .ranks = "1 2 3", .env = "GINSHMEM_CUDA_FABRIC=1")
+{
+    gin_caps_t caps = {.size = sizeof(caps)};
+    bool none = !mp->threads && mp->size > 1 && mp->rank == 1;
+    if (none)
+        setenv("FAKE_CUDA_NO_FABRIC", "1", 1);
+    char *p = take(mp, 1 * M), *q = take(mp, 6 * M);
+    exchange(mp, p, 1 * M, 1);
+    exchange(mp, q, 6 * M, 2);
+    EXPECT_OK(gin_query(mp->comm, &caps));
+    EXPECT_HAS(caps.cap[GIN_CAP_CUDA].reason, none                           ? "cuMemCreate"
+                                              : !mp->threads && mp->size > 1 ? "rank 1 has"
+                                                                             : "; fabric handles");
+}
+
+MP_TEST_OPT(failed_growth_by_fabric_handles, .ranks = "2 3", .only = MP_PROCS,
+            .env = "GINSHMEM_CUDA_FABRIC=1")
+{
+    char *p = take(mp, 1 * M);
+    exchange(mp, p, 1 * M, 1);
+    fail_growth(mp, "cuMemCreate", 1, GIN_ENOMEM);
+    fail_growth(mp, "cuMemExportToShareableHandle", 1, GIN_ENOMEM);
+    fail_growth(mp, "cuMemImportFromShareableHandle", 1, GIN_ENOMEM);
+    fail_growth(mp, "cuMemMap", 1, GIN_ENOMEM);
+    p = take(mp, 6 * M);
+    exchange(mp, p, 6 * M, 2);
+}
+
+/* The node team first, then a device, then memory there. */
+MP_TEST_N(a_device_chosen_late, "1 2 3")
+{
+    CUcontext c;
+    gin_caps_t caps = {.size = sizeof(caps)};
+    char want[32];
+    EXPECT_OK(gin_query(mp->comm, &caps));
+    EXPECT_EQ_INT(caps.cap[GIN_CAP_CUDA].have, -1);
+    int device = (caps.node_rank + 1) % 2; /* another one than without choice */
+    EXPECT_EQ_INT(
+        ((CUresult(*)(CUcontext *, CUdevice))fake("cuDevicePrimaryCtxRetain"))(&c, device), 0);
+    EXPECT_EQ_INT(((CUresult(*)(CUcontext))fake("cuCtxSetCurrent"))(c), 0);
+    char *p = take(mp, 64);
+    EXPECT_OK(gin_query(mp->comm, &caps));
+    snprintf(want, sizeof(want), "GPU %d (Fake %d), its primary", device, device);
+    EXPECT_HAS(caps.cap[GIN_CAP_CUDA].reason, want);
+    exchange(mp, p, 64, 9);
 }
 
 MP_TEST_OPT(finalize_frees_everything, .ranks = "1 2 3", .bare = true)

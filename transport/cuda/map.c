@@ -391,7 +391,50 @@ static int make(struct gi_cuda_map *m, uint64_t *object, int *fd)
     if (m->c.gpu == NULL)
         return GIN_OK;
     int st = gi_gpu_object_create(m->c.gpu, m->more, object);
-    return st == GIN_OK && m->passes ? gi_gpu_object_export(*object, fd) : st;
+    return st == GIN_OK && m->passes && !m->c.fabric ? gi_gpu_object_export(*object, fd) : st;
+}
+
+/* What a rank shows of its object where no descriptor travels. */
+struct shown {
+    struct gi_cuda_report head;
+    uint64_t has;
+    struct gi_gpu_fabric handle;
+};
+
+static int map_shown(struct gi_cuda_map *m, const struct shown *all)
+{
+    int st = GIN_OK;
+    for (int i = 0; st == GIN_OK && i < m->c.team->lsa_size && m->region->driver; i++) {
+        const struct shown *s = &all[m->c.team->world_of[i]];
+        uint64_t object;
+        if (in_process(&m->c, i) || !s->has)
+            continue;
+        st = gi_gpu_fabric_import(&s->handle, &object);
+        if (st == GIN_OK) {
+            st = map_one(m, i, object);
+            gi_gpu_object_release(object);
+        }
+    }
+    m->failed = m->failed || st != GIN_OK;
+    return st;
+}
+
+/* By fabric handles: one allgather, then leaders map what other processes have. */
+static int show(struct gi_cuda_map *m, uint64_t object, int status)
+{
+    struct shown mine;
+    void *all = NULL;
+    memset(&mine, 0, sizeof(mine));
+    mine.has = object != 0;
+    if (status == GIN_OK && object != 0 && m->passes)
+        status = gi_gpu_fabric_export(object, &mine.handle);
+    m->failed = status != GIN_OK;
+    gi_cuda_say(&mine.head, status, m->failed);
+    int st = gi_cuda_hear(&m->c.shm, &mine, sizeof(mine), &all);
+    if (st == GIN_OK && m->leader)
+        st = map_shown(m, all);
+    free(all);
+    return st;
 }
 
 int gi_cuda_map_share(struct gi_cuda_map *m, uint64_t deadline)
@@ -403,7 +446,7 @@ int gi_cuda_map_share(struct gi_cuda_map *m, uint64_t deadline)
     int fd = -1, st = make(m, object, &fd);
     c.deadline = deadline;
     m->failed = st != GIN_OK;
-    st = gi_shm_pass(&c, m->c.team, fd, st, keep, m);
+    st = m->c.fabric ? show(m, *object, st) : gi_shm_pass(&c, m->c.team, fd, st, keep, m);
     if (fd >= 0)
         gi_os_close(fd);
     if (st == GIN_OK && m->leader) {

@@ -21,6 +21,7 @@ struct gi_cuda_map_config {
     const struct gi_shm *team; /* who is with whom */
     struct gi_gpu *gpu;        /* mine, or NULL */
     const int *devices;        /* by world rank, as its process numbers them; -1: none */
+    bool fabric;               /* all GPUs have fabric handles, and they shall be used */
     uint64_t stride;           /* wished; the agreed one may be smaller */
     uint64_t min_stride;       /* below it opening fails (GIN_ENOMEM) */
     uint64_t granule;          /* multiple of every GPU's */
