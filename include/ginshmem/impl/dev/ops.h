@@ -303,8 +303,7 @@ GIN_DEV struct gin_i_quick gin_i_quick_find(const gin_t *g, gin_team_t team, int
     uint32_t lsa = (uint32_t)(world - g->lsa_first);
     uint64_t base = g->lsa_base + (uint64_t)lsa * g->lsa_stride;
     k.to = base + dst.off;
-    k.cell = base + g->signals_off + sizeof(struct gin_i_cells) * (uint64_t)a->id +
-             offsetof(struct gin_i_cells, gpu);
+    k.cell = (uint64_t) & ((struct gin_i_cells *)(base + g->signals_off))[a->id].gpu;
     int slot = a->kind == GIN_ACTION_ADD && a->id < g->n_signals &&
                (!a->strong || (g->ring == NULL && (g->flags & GIN_I_DC_STRONG)));
     k.is = world >= 0 && lsa < (uint32_t)g->lsa_count && opt == NULL &&
