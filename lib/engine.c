@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define LOOK_NS     5000000u /* between two looks at the communicator */
+#define KEEN        2000u    /* idle rounds without a pause: a kernel's round trip waits for it */
 #define EAGER       20000u   /* idle rounds before it yields */
 #define LAZY        (EAGER + 2000u)
 #define LAZY_NS     50000u   /* its sleep, once that idle */
@@ -43,6 +44,8 @@ static void rest(const struct gi_engine *e, uint32_t idle, bool rings)
     bool crowded = e->crowded;
     if (!rings)
         gi_os_sleep_ns(RINGLESS_NS);
+    else if (!crowded && idle < KEEN)
+        return;
     else if (idle < (crowded ? 200u : EAGER))
         GIN_PAUSE();
     else if (!crowded || idle < LAZY)
@@ -76,6 +79,7 @@ static void *run(void *arg)
     bool rings;
     gi_log_set_rank(e->comm->rank);
     gi_gpu_adopt(e->gpu);
+    gi_os_stay_near(e->gpu->pci);
     pthread_mutex_lock(&e->lock);
     while (!e->stop) {
         idle = serve_all(e, &rings) ? 0 : idle + 1;

@@ -96,6 +96,10 @@ void gi_os_signal_give_back(int sig, void (*handler)(int)); /* to its default, i
 /* Start a thread that takes none of the program's signals; name may be NULL. 0 or -errno. */
 int gi_os_thread(pthread_t *thread, void *(*run)(void *), void *arg, const char *name);
 
+/* Keep this thread to the cores beside a PCI device ("0000:1b:00.0"), as far as it may use them and
+ * the system says which; else it goes on where it is. */
+void gi_os_stay_near(const char *pci);
+
 /* Text of a small file, cut to n - 1 bytes and terminated; its length or -errno. */
 int gi_os_read_file(const char *path, char *buf, size_t n);
 

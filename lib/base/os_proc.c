@@ -2,6 +2,7 @@
 /* Other processes: whether they live, their memory, and whether they share this host. */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,4 +144,33 @@ void gi_os_signal_give_back(int sig, void (*handler)(int))
     sigemptyset(&dfl.sa_mask);
     if (handled_by(sig, handler))
         sigaction(sig, &dfl, NULL);
+}
+
+/* Cores of a list such as "0-15,32-47". */
+static void parse_cores(const char *text, cpu_set_t *set)
+{
+    CPU_ZERO(set);
+    while (*text >= '0' && *text <= '9') {
+        char *end;
+        unsigned long from = strtoul(text, &end, 10), to = from;
+        if (*end == '-')
+            to = strtoul(end + 1, &end, 10);
+        for (; from <= to && from < CPU_SETSIZE; from++)
+            CPU_SET(from, set);
+        text = *end == ',' ? end + 1 : end;
+    }
+}
+
+void gi_os_stay_near(const char *pci)
+{
+    char path[96], text[1024];
+    cpu_set_t near, may;
+    snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.32s/local_cpulist", pci);
+    if (gi_os_read_file(path, text, sizeof(text)) < 0 ||
+        sched_getaffinity(0, sizeof(may), &may) != 0)
+        return;
+    parse_cores(text, &near);
+    CPU_AND(&near, &near, &may);
+    if (CPU_COUNT(&near) > 0)
+        sched_setaffinity(0, sizeof(near), &near);
 }

@@ -24,6 +24,7 @@
     X(cuDeviceGetAttribute)                   \
     X(cuDeviceGetCount)                       \
     X(cuDeviceGetName)                        \
+    X(cuDeviceGetPCIBusId)                    \
     X(cuDeviceGetUuid)                        \
     X(cuDevicePrimaryCtxRelease)              \
     X(cuDevicePrimaryCtxRetain)               \

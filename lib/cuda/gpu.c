@@ -110,8 +110,12 @@ static int look(struct gi_gpu *g)
     CUresult r = cu->cuDeviceGetName(g->name, (int)sizeof(g->name), g->device);
     if (r == CUDA_SUCCESS)
         r = cu->cuDeviceGetUuid(&uuid, g->device);
+    if (r == CUDA_SUCCESS)
+        r = cu->cuDeviceGetPCIBusId(g->pci, (int)sizeof(g->pci), g->device);
     if (r != CUDA_SUCCESS)
         return gi_cu_fail(r, "cannot identify GPU %d", g->device);
+    for (char *c = g->pci; *c != 0; c++)
+        *c = (char)(*c >= 'A' && *c <= 'F' ? *c + 32 : *c); /* as the system's files say it */
     memcpy(g->uuid, &uuid, sizeof(g->uuid));
     g->host_atomics = attribute(g->device, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED) != 0;
     g->same_address =

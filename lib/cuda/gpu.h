@@ -29,6 +29,7 @@ struct gi_gpu {
     bool same_address;          /* registered host memory has one address for CPU and GPU */
     unsigned char uuid[16];
     char name[64];
+    char pci[16]; /* "0000:1b:00.0" */
 };
 
 /*

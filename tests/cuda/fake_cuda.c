@@ -193,6 +193,12 @@ API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice 
     return CUDA_SUCCESS;
 }
 
+API CUresult cuDeviceGetPCIBusId(char *id, int n, CUdevice device)
+{
+    snprintf(id, (size_t)n, "FFFF:%02X:00.0", (unsigned)device);
+    return CUDA_SUCCESS;
+}
+
 API CUresult cuDeviceGetName(char *name, int n, CUdevice device)
 {
     snprintf(name, (size_t)n, "Fake %d", device);
