@@ -16,6 +16,8 @@
 #define GIN_I_ROUND_ARRIVED 2u
 #define GIN_I_ROUND_BUSY    ((uint64_t)1 << 63) /* among lanes: the engine has something to do */
 
+#define GIN_I_BARRIER_POLLS 64 /* before a wait leaves the inlined code */
+
 /* What a call does of a barrier. */
 #define GIN_I_BARRIER_ARRIVE 1
 #define GIN_I_BARRIER_WAIT   2
@@ -52,6 +54,8 @@ GIN_DEV int gin_i_pool_find(const gin_t *g, gin_barrier_t which, uint32_t index,
     else
         return GIN_EINVAL;
     *pool = gin_i_pool_read(p);
+    if (GIN_LIKELY((index < pool->count) & (pool->n != 0) & (pool->beyond < 0)))
+        return GIN_OK;
     if (GIN_UNLIKELY(index >= pool->count))
         return GIN_ERANGE;
     if (GIN_UNLIKELY(pool->n == 0))
@@ -66,10 +70,9 @@ GIN_DEV uint32_t gin_i_member(const struct gin_i_pool *p, uint32_t i)
     return r < p->n ? r : r - p->n;
 }
 
-/* By the lanes of one warp, each its members, from my right-hand neighbour on; `to`: the inboxes of
- * the first. */
-GIN_DEV void gin_i_barrier_arrive(const struct gin_i_pool *p, const struct gin_i_group *q,
-                                  uint32_t index, uint64_t to, uint64_t round)
+/* A lane's members beyond the first, each in its turn. */
+GIN_DEV void gin_i_barrier_arrive_more(const struct gin_i_pool *p, const struct gin_i_group *q,
+                                       uint32_t index, uint64_t round)
 {
 #if GIN_I_MULTIMEM
     if (p->multimem != 0) { /* one store for all; my own word, which nobody reads, gets it too */
@@ -79,34 +82,35 @@ GIN_DEV void gin_i_barrier_arrive(const struct gin_i_pool *p, const struct gin_i
     }
 #endif
 #pragma unroll 1
-    for (uint32_t i = q->lane + 1; i < p->n;) {
+    for (uint32_t i = q->lane + 1 + q->lanes; i < p->n; i += q->lanes) {
+        uint64_t to = gin_i_nc_u64(&p->peers[gin_i_member(p, i)]);
         gin_i_st_relaxed_sys((uint64_t *)(to + index * p->slot) + p->me, round);
-        i += q->lanes;
-        if (i < p->n)
-            to = gin_i_nc_u64(&p->peers[gin_i_member(p, i)]);
     }
 }
 
-/* A member's word may be a round ahead, never behind one that I finished. */
-GIN_DEV int gin_i_barrier_wait(const struct gin_i_pool *p, const struct gin_i_group *q,
-                               const uint64_t *inbox, uint64_t round, int acquire,
-                               struct gin_i_pause *pause, int poll)
+/* For long. */
+GIN_DEV_CALL int gin_i_barrier_wait_long(const uint64_t *word, uint64_t round,
+                                         const uint64_t *error, uint64_t timeout_ns, int poll)
 {
+    struct gin_i_pause pause = gin_i_pause_begin(error, NULL, timeout_ns);
     int st = GIN_OK;
-#pragma unroll 1
-    for (uint32_t i = q->lane + 1; i < p->n; i += q->lanes) {
-        const uint64_t *word = inbox + gin_i_member(p, i);
-        while (gin_i_ld_relaxed_sys(word) < round) {
-            if (poll)
-                return GIN_EAGAIN;
-            if (GIN_UNLIKELY(st != GIN_OK))
-                return st;
-            st = gin_i_pause_step(pause, 1);
-        }
-        if (acquire)
-            gin_i_ld_acquire_sys(word);
+    while (gin_i_ld_relaxed_sys(word) < round) {
+        if (poll)
+            return GIN_EAGAIN;
+        if (GIN_UNLIKELY(st != GIN_OK))
+            return st;
+        st = gin_i_pause_step(&pause, 1);
     }
     return GIN_OK;
+}
+
+GIN_DEV int gin_i_barrier_soon(const uint64_t *word, uint64_t round, uint32_t polls)
+{
+#pragma unroll 1
+    for (; polls != 0; polls--)
+        if (gin_i_ld_relaxed_sys(word) >= round)
+            return 1;
+    return 0;
 }
 
 GIN_DEV uint64_t gin_i_barrier_deadline(const gin_t *g, const gin_wait_opt_t *opt)
@@ -122,6 +126,25 @@ struct gin_i_barrier_call {
     int complete; /* what the engine has still to do: 2 puts, 1 gets, 0 nothing */
     const gin_wait_opt_t *opt;
 };
+
+/* A member's word may be a round ahead, never behind one that I finished. */
+GIN_DEV int gin_i_barrier_wait(const gin_t *g, const struct gin_i_pool *p,
+                               const struct gin_i_group *q, const uint64_t *inbox, uint64_t round,
+                               const struct gin_i_barrier_call *c)
+{
+    int st = GIN_OK;
+#pragma unroll 1
+    for (uint32_t i = q->lane + 1; st == GIN_OK && i < p->n; i += q->lanes) {
+        const uint64_t *word = inbox + gin_i_member(p, i);
+        int poll = gin_i_dev_poll(c->opt);
+        if (GIN_UNLIKELY(!gin_i_barrier_soon(word, round, poll ? 1 : GIN_I_BARRIER_POLLS)))
+            st = gin_i_barrier_wait_long(word, round, gin_i_error_word(g),
+                                         gin_i_barrier_deadline(g, c->opt), poll);
+        if (c->acquire)
+            gin_i_ld_acquire_sys(word);
+    }
+    return st;
+}
 
 /* What the engine has to finish first; then the arrivals' release begins anew. */
 GIN_DEV int gin_i_barrier_complete(const gin_t *g, const struct gin_i_group *q,
@@ -153,38 +176,42 @@ GIN_DEV int gin_i_barrier_run(const gin_t *g, const struct gin_i_group *q,
             posted = gin_i_ld128_relaxed_gpu(&g->ring->ticket);
     }
     uint64_t to = gin_i_nc_u64(&p->peers[more ? gin_i_member(p, q->lane + 1) : p->me]);
-    const uint64_t *inbox = (const uint64_t *)(gin_i_nc_u64(&p->peers[p->me]) + c->index * p->slot);
+    uint64_t inbox = gin_i_nc_u64(&p->peers[p->me]), row = c->index * p->slot;
     int arriving = more && c->release && (c->what & GIN_I_BARRIER_ARRIVE);
     if (arriving)
         gin_i_fence_sys();
-    was = gin_i_from_here(was);
-    posted.a = gin_i_from_here(posted.a);
-    if (posted.a != posted.b || (c->complete && g->ring == NULL && gin_i_has_rings(g)))
+    uint64_t zero = gin_i_zero_from_here();
+    was |= zero;
+    if ((posted.a | zero) != posted.b || (c->complete && g->ring == NULL && gin_i_has_rings(g)))
         was |= GIN_I_ROUND_BUSY;
     was = gin_i_group_share(q, was);
-    int busy = was >> 63 != 0, arrived = (was & GIN_I_ROUND_ARRIVED) != 0;
-    was &= ~GIN_I_ROUND_BUSY;
-    if (GIN_UNLIKELY(was & GIN_I_ROUND_INSIDE))
-        return GIN_ESTATE;
-    /* the halves come one after the other */
-    if (GIN_UNLIKELY(c->what == (arrived ? GIN_I_BARRIER_ARRIVE : GIN_I_BARRIER_WAIT)))
-        st = GIN_ESTATE;
-    else if (GIN_UNLIKELY(busy))
-        st = gin_i_barrier_complete(g, q, c, arriving);
-    if (GIN_UNLIKELY(st != GIN_OK)) {
-        if (q->lane == 0)
-            gin_i_st_relaxed_gpu(state, was);
-        return st;
+    const uint64_t odd = GIN_I_ROUND_BUSY | GIN_I_ROUND_ARRIVED | GIN_I_ROUND_INSIDE;
+    uint64_t round = (was >> 2) + 1;
+    if (GIN_UNLIKELY((was & odd) != 0 || !(c->what & GIN_I_BARRIER_ARRIVE))) {
+        int busy = was >> 63 != 0, arrived = (was & GIN_I_ROUND_ARRIVED) != 0;
+        was &= ~GIN_I_ROUND_BUSY;
+        if (GIN_UNLIKELY(was & GIN_I_ROUND_INSIDE))
+            return GIN_ESTATE;
+        /* the halves come one after the other */
+        if (GIN_UNLIKELY(c->what == (arrived ? GIN_I_BARRIER_ARRIVE : GIN_I_BARRIER_WAIT)))
+            st = GIN_ESTATE;
+        else if (busy)
+            st = gin_i_barrier_complete(g, q, c, arriving);
+        if (GIN_UNLIKELY(st != GIN_OK)) {
+            if (q->lane == 0)
+                gin_i_st_relaxed_gpu(state, was);
+            return st;
+        }
+        round = (was >> 2) + !arrived;
+        more = more && !arrived;
     }
-    uint64_t round = (was >> 2) + !arrived;
-    if (!arrived)
-        gin_i_barrier_arrive(p, q, c->index, to, round);
-    if (c->what & GIN_I_BARRIER_WAIT) {
-        struct gin_i_pause pause =
-            gin_i_pause_begin(gin_i_error_word(g), NULL, gin_i_barrier_deadline(g, c->opt));
+    if (more) {
+        gin_i_st_relaxed_sys((uint64_t *)(to + row) + p->me, round);
+        gin_i_barrier_arrive_more(p, q, c->index, round);
+    }
+    if (c->what & GIN_I_BARRIER_WAIT)
         st = gin_i_group_worst(
-            q, gin_i_barrier_wait(p, q, inbox, round, c->acquire, &pause, gin_i_dev_poll(c->opt)));
-    }
+            q, gin_i_barrier_wait(g, p, q, (const uint64_t *)(inbox + row), round, c));
     if (q->kind != GIN_GROUP_THREAD)
         __syncwarp(q->mask); /* the leader's state, below, opens the next round */
     int open = !(c->what & GIN_I_BARRIER_WAIT) || st != GIN_OK;

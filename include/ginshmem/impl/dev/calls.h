@@ -182,7 +182,7 @@ GIN_DEV int gin_i_complete_now(const gin_t *g, int what, const gin_wait_opt_t *o
         gin_i_fence_sys();
     if (GIN_LIKELY(!gin_i_has_rings(g)))
         return GIN_OK;
-    posted.a = gin_i_from_here(posted.a);
+    posted.a |= gin_i_zero_from_here();
     if (GIN_LIKELY(g->ring != NULL && posted.a == posted.b)) {
         if (what == GIN_I_FLUSH && posted.a != 0)
             gin_i_fence_gpu(); /* another thread has seen it done */

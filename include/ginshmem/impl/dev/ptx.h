@@ -232,21 +232,22 @@ GIN_DEV void gin_i_fence_gpu(void)
 }
 
 /*
- * v as it is, for what is written behind this only: assemblers move the first use of a load ahead
- * of a fence, where it waits for the load before the fence has begun. (The clock's top bit is 0.)
+ * 0, known from here on only: assemblers move the first use of a load ahead of a fence, where it
+ * waits for the load before the fence has begun; not when the use needs this. (The clock's top
+ * bit.)
  */
-GIN_DEV uint64_t gin_i_from_here(uint64_t v)
+GIN_DEV uint64_t gin_i_zero_from_here(void)
 {
+    uint64_t zero;
     asm volatile("{\n\t"
                  ".reg .u64 t;\n\t"
                  "mov.u64 t, %%clock64;\n\t"
-                 "shr.u64 t, t, 63;\n\t"
-                 "or.b64 %0, %0, t;\n\t"
+                 "shr.u64 %0, t, 63;\n\t"
                  "}"
-                 : "+l"(v)
+                 : "=l"(zero)
                  :
                  : "memory");
-    return v;
+    return zero;
 }
 
 /* v as it is, of which the compiler knows nothing: it keeps no copies at other distances. */
