@@ -52,6 +52,11 @@ struct perf_op {
 extern const struct perf_op perf_ops[];
 extern const struct perf_op perf_raw[];
 
+/* ginperf_image.c: the kernels; NULL: none in this build */
+extern const void *const perf_cuda_image;
+/* All figures of --cuda, by all ranks; the exit status. ginperf_cuda.c */
+int perf_cuda_run(gin_comm_t *comm, int rounds);
+
 double perf_now_ns(void);
 /* All ranks together, so that a measurement starts at once. */
 void perf_sync(struct perf *p);
