@@ -321,9 +321,12 @@ static void killed(struct mp *mp, const char *provider)
     if (!up(&b, mp, provider))
         goto out;
     mp_allgather(mp, &pid, pids, sizeof(pid));
-    struct gi_net_io io = bed_io(&b, 2, 0, 0, 64, &reqs[0]);
-    EXPECT_OK(bed_post(&b, b.ops->write, &io, NULL)); /* so that they are connected */
-    BED_UNTIL(&b, reqs[0].done);
+    struct gi_net_io io;
+    for (int r = 0; r < mp->size; r++) { /* so that they are connected */
+        io = bed_io(&b, r, 0, 64, 64, &reqs[0]);
+        EXPECT_OK(bed_post(&b, b.ops->write, &io, NULL));
+        BED_UNTIL(&b, reqs[0].done);
+    }
     bed_sync(&b);
     if (mp->rank == 2)
         _exit(0);
@@ -403,11 +406,42 @@ static void leftovers(struct mp *mp, const char *provider)
         EXPECT_EQ_INT(shm_files(), 0);
 }
 
+/* All write to all at the same moment, on lanes that never did: their connections cross. */
+static void crossing(struct mp *mp, const char *provider)
+{
+    struct bed b;
+    struct bed_request reqs[BED_RANKS];
+    int rounds = mp->long_mode ? 1000 : 12 / MP_FACTOR + 3;
+    if (!up(&b, mp, provider))
+        goto out;
+    for (int i = 0; i < rounds; i++) {
+        mp_step(mp, "round %d", i);
+        memset(b.local, i + 1, 8);
+        if (!bed_sync(&b))
+            break;
+        for (int r = 0; r < mp->size; r++) {
+            struct gi_net_io io = bed_io(&b, r, 0, 8 * (uint64_t)mp->rank, 8, &reqs[r]);
+            EXPECT_OK(bed_post(&b, b.ops->write, &io, NULL));
+        }
+        for (int r = 0; r < mp->size; r++) {
+            BED_UNTIL(&b, reqs[r].done + reqs[r].failed != 0);
+            EXPECT_EQ_INT(reqs[r].failed, 0);
+            if (!BED_UNTIL(&b, b.memory[8 * r + 7] == (unsigned char)(i + 1)))
+                goto out;
+        }
+        if (!bed_reopen_lane(&b))
+            break;
+    }
+out:
+    bed_close(&b);
+}
+
 #define PROVIDER(id, name)                                                 \
     MP_TEST_OPT(id##_bytes, .ranks = "1 2 3", .bare = true)                \
     {                                                                      \
         bytes(mp, name);                                                   \
     }                                                                      \
+    MP_TEST_OPT(id##_crossing, .ranks = "2 4", .bare = true) { crossing(mp, name); } \
     MP_TEST_OPT(id##_order, .ranks = "2", .bare = true)                    \
     {                                                                      \
         order(mp, name);                                                   \
