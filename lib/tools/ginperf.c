@@ -72,6 +72,8 @@ static void list_ops(void)
         printf("%-16s %s\n", o->name, o->what);
     for (const struct perf_op *o = perf_raw; o->name != NULL; o++)
         printf("%-16s %s (with --raw)\n", o->name, o->what);
+    for (const struct perf_op *o = perf_fabric; o->name != NULL; o++)
+        printf("%-16s %s (with --raw)\n", o->name, o->what);
 }
 
 static bool number(const char *text, char **end, unsigned long long *v)
@@ -130,6 +132,8 @@ static bool ops_known(const char *list)
         for (const struct perf_op *o = perf_ops; o->name != NULL; o++)
             known |= strcmp(o->name, word) == 0;
         for (const struct perf_op *o = perf_raw; o->name != NULL; o++)
+            known |= strcmp(o->name, word) == 0;
+        for (const struct perf_op *o = perf_fabric; o->name != NULL; o++)
             known |= strcmp(o->name, word) == 0;
         if (!known) {
             fprintf(stderr, "ginperf: no operation is called '%s'; --list shows them\n", word);
@@ -305,7 +309,10 @@ static size_t finish(const struct perf *p, struct perf_row *rows, size_t n)
         }
         if (p->rank == 0 && (i + 1 == n || rows[i + 1].op != rows[i].op))
             fprintf(stderr, "ginperf: %s is left out: it needs %s\n", rows[i].op->name,
-                    p->all ? "pairs, not --all" : "a partner whose memory is mapped");
+                    p->all ? "pairs, not --all"
+                    : strncmp(rows[i].op->name, "raw_net", 7) == 0
+                        ? "a partner and a provider"
+                        : "a partner whose memory is mapped");
         free(rows[i].v);
     }
     return kept;
@@ -329,8 +336,10 @@ static int run(struct perf *p, const struct options *o)
     struct perf_row *rows = calloc(MAX_ROWS, sizeof(*rows));
     size_t n = rows != NULL ? plan(o, perf_ops, o->rounds, rows, 0) : 0;
     int err = 0;
-    if (n != 0 && (o->raw || strstr(o->ops, "raw_") != NULL))
+    if (rows != NULL && (o->raw || strstr(o->ops, "raw_") != NULL)) {
         n = plan(o, perf_raw, o->rounds, rows, n);
+        n = plan(o, perf_fabric, o->rounds, rows, n);
+    }
     for (int r = -1; r < o->rounds; r++) { /* round -1 warms up */
         for (size_t i = 0; i < n; i++) {
             const struct perf_op *op = rows[i].op;

@@ -48,9 +48,10 @@ struct perf_op {
     long iters; /* at 8 bytes */
 };
 
-/* NULL-terminated by name. ginperf_ops.c, ginperf_raw.c */
+/* NULL-terminated by name. ginperf_ops.c, ginperf_raw.c, ginperf_fabric.c */
 extern const struct perf_op perf_ops[];
 extern const struct perf_op perf_raw[];
+extern const struct perf_op perf_fabric[];
 
 /* ginperf_image.c: the kernels; NULL: none in this build */
 extern const void *const perf_cuda_image;

@@ -441,7 +441,10 @@ out:
     {                                                                      \
         bytes(mp, name);                                                   \
     }                                                                      \
-    MP_TEST_OPT(id##_crossing, .ranks = "2 4", .bare = true) { crossing(mp, name); } \
+    MP_TEST_OPT(id##_crossing, .ranks = "2 4", .bare = true)               \
+    {                                                                      \
+        crossing(mp, name);                                                \
+    }                                                                      \
     MP_TEST_OPT(id##_order, .ranks = "2", .bare = true)                    \
     {                                                                      \
         order(mp, name);                                                   \
