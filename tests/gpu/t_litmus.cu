@@ -297,3 +297,110 @@ GPU_TEST(signals_release_the_blocks_stores, 1)
     EXPECT_OK(gin_free(gp->comm, p));
     CU(cudaFree(src));
 }
+
+/* A large put by one thread may go by the copy engine; a strong signal of its own covers it, and
+ * small puts before and after. What was waited for is there for the next kernel, too. */
+__global__ void large_then_signal(gin_devcomm_t dev, gin_at_t at, gin_at_t from, uint64_t *mine,
+                                  unsigned words, unsigned round, struct gpu_report *r)
+{
+    gin_t g;
+    D_OK(r, gin_open(&dev, 0, &g));
+    for (unsigned k = threadIdx.x; k < words; k += blockDim.x)
+        mine[k] = gpu_word((unsigned)g.rank + round, k);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        const gin_team_t w = gin_world(&g);
+        const int right = right_of(&g);
+        D_OK(r, gin_put(&g, gin_thread(), w, right, at, from, 8ull * words, gin_no_action()));
+        D_OK(r, gin_put_value(&g, gin_thread(), w, right, gin_at(at.win, at.off + 8ull * words),
+                              round, 8, gin_no_action()));
+        D_OK(r, gin_signal(&g, gin_thread(), w, right, gin_strong_inc(0)));
+        D_OK(r, gin_wait_signal(&g, gin_thread(), 0, round));
+        D_OK(r, gin_flush(&g, gin_thread())); /* the next round writes the source again */
+    }
+}
+
+__global__ void look_at_large(gin_devcomm_t dev, const uint64_t *in, unsigned words, unsigned round,
+                              struct gpu_report *r)
+{
+    gin_t g;
+    D_OK(r, gin_open(&dev, 0, &g));
+    for (unsigned k = threadIdx.x; k < words; k += blockDim.x)
+        if (gpu_look(&in[k]) != gpu_word((unsigned)left_of(&g) + round, k)) {
+            D_EQ(r, k, -1);
+            break;
+        }
+    D_EQ(r, gpu_look(&in[words]), round);
+    D_OK(r, gin_barrier(&g, gin_block(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL,
+                        GIN_FENCE_NONE)); /* before the next round overwrites it */
+}
+
+GPU_TEST(strong_signal_behind_a_large_put, 1)
+{
+    const unsigned words = 16384; /* 128 KiB: by the copy engine, where there is an engine */
+    gin_at_t at, from;
+    uint64_t *in = (uint64_t *)gpu_symmetric(gp, GIN_KIND_CUDA, 8 * words + 64, &at);
+    uint64_t *out = (uint64_t *)gpu_symmetric(gp, GIN_KIND_CUDA, 8 * words, &from);
+    if (in == NULL || out == NULL || !gpu_dev(gp, NULL))
+        return;
+    for (unsigned round = 1; round <= (unsigned)gpu_cases(gp, 50, 3); round++) {
+        large_then_signal<<<1, 256, 0, gp->stream>>>(gp->dev, at, from, out, words, round,
+                                                     gp->report);
+        look_at_large<<<1, 256, 0, gp->stream>>>(gp->dev, in, words, round, gp->report);
+    }
+    GPU_DONE(gp);
+    gpu_dev_end(gp);
+    EXPECT_OK(gin_free(gp->comm, out));
+    EXPECT_OK(gin_free(gp->comm, in));
+}
+
+/* ---- all LSA ranks at once ---- */
+
+__global__ void everybody(gin_devcomm_t dev, gin_at_t at, uint64_t *mine, uint64_t *sums, int n,
+                          struct gpu_report *r)
+{
+    gin_t g;
+    const unsigned words = 300;
+    D_OK(r, gin_open(&dev, 0, &g));
+    const int size = gin_lsa(&g).size, me = gin_lsa(&g).rank;
+    gin_at_t board = gin_at(at.win, at.off + 8192);
+    for (int i = 1; i <= n; i++) {
+        for (unsigned k = threadIdx.x; k < words; k += blockDim.x)
+            mine[k] = gpu_word((unsigned)me, k + (unsigned)i);
+        D_OK(r,
+             gin_barrier(&g, gin_block(), gin_barrier_lsa(), 0, GIN_ORDER_ACQ_REL, GIN_FENCE_NONE));
+        D_OK(r,
+             gin_lsa_reduce(&g, gin_block(), gin_at_local(sums), at, words, GIN_UINT64, GIN_SUM));
+        for (unsigned k = threadIdx.x; k < words; k += blockDim.x) {
+            unsigned long long want = 0;
+            for (int p = 0; p < size; p++)
+                want += gpu_word((unsigned)p, k + (unsigned)i);
+            D_EQ(r, sums[k], want);
+        }
+        if (i % size == me)
+            D_OK(r, gin_lsa_broadcast(&g, gin_block(), board, gin_at_local(sums), 8ull * words));
+        D_OK(r, gin_lsa_add(&g, gin_block(), gin_at(at.win, at.off + 16384), 1));
+        D_OK(r,
+             gin_barrier(&g, gin_block(), gin_barrier_lsa(), 0, GIN_ORDER_ACQ_REL, GIN_FENCE_ALL));
+        const uint64_t *there = mine + 1024;
+        for (unsigned k = threadIdx.x; k < words; k += blockDim.x)
+            D_EQ(r, gpu_look(&there[k]), sums[k]);
+        D_EQ(r, gin_read_signal_at(&g, gin_at(at.win, at.off + 16384)), i * size);
+        D_OK(r,
+             gin_barrier(&g, gin_block(), gin_barrier_lsa(), 0, GIN_ORDER_ACQ_REL, GIN_FENCE_ALL));
+    }
+}
+
+GPU_TEST(all_lsa_ranks_at_once, 1)
+{
+    gin_at_t at;
+    uint64_t *sums, *p = (uint64_t *)gpu_symmetric(gp, GIN_KIND_CUDA, 20480, &at);
+    CU(cudaMalloc(&sums, 4096));
+    if (p == NULL || !gpu_dev(gp, NULL))
+        return;
+    everybody<<<1, 192, 0, gp->stream>>>(gp->dev, at, p, sums, gpu_rounds(gp, 300), gp->report);
+    GPU_DONE(gp);
+    gpu_dev_end(gp);
+    CU(cudaFree(sums));
+    EXPECT_OK(gin_free(gp->comm, p));
+}
