@@ -9,7 +9,8 @@
  *
  * A sub-window of the heap must have the same heap offset on every rank, as its peers' addresses
  * are computed. GIN_WIN_NO_LSA makes heap memory like other memory: its peers are reached by
- * process_vm_readv/writev at the addresses they showed.
+ * process_vm_readv/writev at the addresses they showed. What the program got from CUDA,
+ * window_cuda.c looks at.
  */
 #include <stdlib.h>
 #include <string.h>

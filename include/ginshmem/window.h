@@ -85,6 +85,12 @@ GIN_BEGIN_DECLS
  *
  * Peers in other processes of this host are reached by process_vm_readv/writev when the memory is
  * not the heap's: copies and slot signals work, atomics and `_at` signals are GIN_ENOTSUP.
+ *
+ * GPU memory outside the heap: parts of cudaMalloc()ed memory, or of mapped memory (cuMemMap) in
+ * one or several pieces, on the rank's own GPU; a rank without GPU passes NULL. Kernels load and
+ * store there where every GPU reaches all parts of its LSA team. Managed memory and memory of pools
+ * are GIN_ENOTSUP. Pinned host memory is host memory that kernels of its rank reach, too, and those
+ * of its peers if all LSA peers are threads of one process.
  */
 GIN_API int gin_window_register(gin_comm_t *comm, void *ptr, size_t bytes, unsigned flags,
                                 gin_window_t *win);
