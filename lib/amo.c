@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "devcomm.h"
+#include "net_ops.h"
 #include "ops.h"
 
 static const char *const names[] = {
@@ -73,14 +73,15 @@ uint64_t gi_amo_apply(void *word, enum gin_i_amo_op op, uint32_t bytes, uint64_t
                       : apply32(word, op, (uint32_t)value, (uint32_t)expected);
 }
 
-/* This process's address of the word, or its place in GPU memory, or why there is none. */
+/* This process's address of the word, or its place in GPU memory; neither: the rank's engine
+ * applies it, by the network; or why nothing does. */
 static int find_word(const gin_t *g, gin_team_t team, int peer, gin_at_t at, enum gin_i_amo_op op,
-                     uint32_t bytes, void **word, struct gi_gpu_spot *gpu)
+                     uint32_t bytes, void **word, struct gi_gpu_spot *gpu, int *rank)
 {
     gin_comm_t *comm = gi_comm_of(g);
     const struct gin_i_window *w;
     pid_t pid;
-    int world = gi_team_world(comm, team, peer);
+    int world = *rank = gi_team_world(comm, team, peer);
     if (world < 0)
         return gi_fail_context("%s", names[op]);
     int st = gi_op_window_any(comm, names[op], "the word", at, bytes,
@@ -95,8 +96,13 @@ static int find_word(const gin_t *g, gin_team_t team, int peer, gin_at_t at, enu
         return st == GIN_OK ? st : gi_fail_context("%s", names[op]);
     }
     gin_path_t path = gi_window_reach(comm, w, world, at.off, word, &pid);
+    if ((path == GIN_PATH_LSA && g->lsa_of[world] < 0) ||
+        (path == GIN_PATH_CMA && comm->net != NULL))
+        path = gi_window_reach_net(comm, w, world);
     if (path == GIN_PATH_NONE)
         return gi_fail_context("%s", names[op]);
+    if (path == GIN_PATH_NET) /* my part tells the mistakes that are everybody's */
+        *word = (void *)(uintptr_t)(w->local + at.off);
     if (((uintptr_t)*word & (bytes - 1)) != 0)
         return gi_fail(GIN_EINVAL,
                        "%s: the word at offset %" PRIu64 " of window %#" PRIx64 " is not %" PRIu32
@@ -106,9 +112,11 @@ static int find_word(const gin_t *g, gin_team_t team, int peer, gin_at_t at, enu
         return gi_fail(GIN_ENOTSUP,
                        "%s: rank %d's part of window %#" PRIx64
                        " is user memory of another process, which is copied by process_vm calls "
-                       "only; atomics on it need the network transport, which is not built yet. "
-                       "Put the word into the heap",
+                       "only; atomics on it need a network, and there is none. Put the word into "
+                       "the heap",
                        names[op], world, at.win.w);
+    if (path == GIN_PATH_NET)
+        *word = NULL;
     return GIN_OK;
 }
 
@@ -118,6 +126,7 @@ int gin_i_amo(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
 {
     void *word;
     struct gi_gpu_spot gpu = {.w = NULL};
+    int world;
     if ((unsigned)op > GIN_I_AMO_CAS || (bytes != 4 && bytes != 8))
         return gi_fail(GIN_EINVAL, "atomic operation %u on %" PRIu32 " bytes is none", (unsigned)op,
                        bytes);
@@ -125,9 +134,21 @@ int gin_i_amo(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
     if (st == GIN_OK && op >= GIN_I_AMO_FETCH && old == NULL)
         st = gi_fail(GIN_EINVAL, "%s: old is NULL", names[op]);
     if (st == GIN_OK)
-        st = find_word(g, team, peer, at, op, bytes, &word, &gpu);
+        st = find_word(g, team, peer, at, op, bytes, &word, &gpu, &world);
     if (st != GIN_OK)
         return st;
+    if (word == NULL && gpu.w == NULL) {
+        struct gi_core_amo a = {
+            .window = gin_i_desc_window(at.win),
+            .off = at.off,
+            .op = op,
+            .bytes = bytes,
+            .value = value,
+            .expected = expected,
+            .old = op >= GIN_I_AMO_FETCH ? old : NULL,
+        };
+        return gi_net_amo(g, world, &a, names[op]);
+    }
     uint64_t was;
     if (gpu.w == NULL)
         was = gi_amo_apply(word, op, bytes, value, expected);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "barrier_impl.h"
-#include "devcomm.h"
+#include "net_ops.h"
 
 /* A barrier of mine on its way. */
 struct pass {
@@ -20,6 +20,7 @@ struct pass {
     uint64_t off; /* from index 0's slot */
     uint32_t index;
     uint32_t next; /* flat: nobody before this team rank is missing */
+    int failed;    /* network: status of a step that could not be done */
 };
 
 static inline uint64_t *word(char *slot, uint64_t off)
@@ -59,9 +60,9 @@ static int refuse_pool(const gin_t *g, const struct gi_barrier_pool *p, gin_barr
                        barrier_name(p, which, name));
     return gi_fail(GIN_ENOTSUP,
                    "%s: %s barrier: rank %d (host %s) is not load/store accessible from rank %d "
-                   "(host %s), and the network transport is not built yet",
+                   "(host %s), and there is no network: %s",
                    call, p->name, p->beyond, comm->cards[p->beyond].host_id, comm->rank,
-                   comm->cards[comm->rank].host_id);
+                   comm->cards[comm->rank].host_id, gi_net_why(comm));
 }
 
 static inline struct gi_barrier_pool *pool_of(struct gi_barriers *b, gin_barrier_t which)
@@ -79,7 +80,8 @@ static inline int enter(struct pass *b, gin_group_t grp, gin_barrier_t which, gi
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
     struct gi_barrier_pool *p = pool_of(gi_devcomm_of(b->g)->barriers, which);
-    if (GIN_UNLIKELY(p == NULL || b->index >= p->count || p->n == 0 || p->beyond >= 0))
+    if (GIN_UNLIKELY(p == NULL || b->index >= p->count || p->n == 0 ||
+                     (p->beyond >= 0 && p->steps == 0)))
         return refuse_pool(b->g, p, which, b->index, b->call);
     if (GIN_UNLIKELY((unsigned)order > GIN_ORDER_ACQ_REL))
         return gi_fail(GIN_EINVAL, "%s: order %u", b->call, (unsigned)order);
@@ -116,6 +118,10 @@ static inline void arrive(struct pass *b)
 {
     const struct gi_barrier_pool *p = b->pool;
     uint64_t epoch = ++b->round->epoch;
+    if (GIN_UNLIKELY(p->steps != 0)) {
+        b->round->step = b->round->sent = 0; /* waiting does the rest */
+        return;
+    }
     if (GIN_UNLIKELY(p->levels != 0)) {
         climb(p, b->off, epoch);
         return;
@@ -139,6 +145,13 @@ static inline int complete(struct pass *b)
 {
     const struct gi_barrier_pool *p = b->pool;
     uint64_t epoch = b->round->epoch;
+    if (GIN_UNLIKELY(p->steps != 0)) {
+        int r = gi_barrier_net_step(gi_devcomm_of(b->g), p, b->round, b->off);
+        b->failed = r < 0 ? r : GIN_OK;
+        if (r == 0)
+            gi_net_progress(gi_comm_of(b->g));
+        return r != 0;
+    }
     if (GIN_UNLIKELY(p->levels != 0))
         return !behind(word(p->release, b->off), epoch);
     const uint64_t *inbox = word(p->mine, b->off);
@@ -153,6 +166,8 @@ static int is_missing(const struct pass *b, uint32_t r)
     const struct gi_barrier_pool *p = b->pool;
     if (r == p->me)
         return 0;
+    if (p->steps != 0)
+        return r == gi_barrier_net_awaited(p, b->round);
     if (p->levels == 0)
         return behind(word(p->mine, b->off) + r, b->round->epoch);
     return behind(word(p->peers[r] + GI_LINE_ARRIVED * GI_BARRIER_LINE, b->off), b->round->epoch);
@@ -192,10 +207,8 @@ static int wait_long(struct pass *b, uint64_t timeout_ns)
     gin_comm_t *comm = gi_comm_of(b->g);
     struct gi_wait w;
     int st = GIN_OK;
-    uint64_t deadline = timeout_ns != 0 ? gi_deadline_in(timeout_ns) : GI_NEVER;
     atomic_fetch_add_explicit(&comm->n_waits, 1, memory_order_relaxed);
-    gi_wait_begin(&w, 0, deadline, gi_comm_health, comm, b->pool->what);
-    w.rank = comm->rank;
+    gi_net_wait_begin(&w, comm, timeout_ns, b->pool->what);
     w.detail[0] = b->index;
     w.detail[1] = b->round->epoch;
     while (!complete(b)) {
@@ -205,7 +218,7 @@ static int wait_long(struct pass *b, uint64_t timeout_ns)
         if (st != GIN_OK)
             break;
     }
-    gi_wait_end(&w);
+    gi_net_wait_end(&w, comm);
     if (st == GIN_OK || complete(b))
         return GIN_OK;
     if (st == GIN_ETIMEDOUT)
@@ -235,12 +248,22 @@ static inline int finish(struct pass *b, const gin_wait_opt_t *opt)
         if (!complete(b))
             st = wait_long(b, ns);
     }
+    if (GIN_UNLIKELY(b->failed != GIN_OK))
+        return b->failed;
     if (GIN_LIKELY(st == GIN_OK))
         b->round->done = b->round->epoch;
     return st;
 }
 
 /* ---- the calls ---- */
+
+/* Puts are at their targets, gets here, before I arrive. */
+static int fence_net(const gin_t *g, unsigned fence, const gin_wait_opt_t *opt)
+{
+    if (fence == GIN_FENCE_ALL || (fence & GIN_FENCE_PUT))
+        return gi_net_complete(g, -1, GIN_I_QUIET, opt, "gin_barrier");
+    return fence & GIN_FENCE_GET ? gi_net_complete(g, -1, GIN_I_FLUSH, opt, "gin_barrier") : GIN_OK;
+}
 
 int gin_i_barrier(const gin_t *g, gin_group_t grp, gin_barrier_t which, uint32_t index,
                   gin_order_t order, unsigned fence, const gin_wait_opt_t *opt)
@@ -254,9 +277,12 @@ int gin_i_barrier(const gin_t *g, gin_group_t grp, gin_barrier_t which, uint32_t
     /* got bytes are here when the get returns: loads that the acquire below orders */
     if (fence == GIN_FENCE_ALL || (fence & GIN_FENCE_PUT))
         GIN_FENCE_SEQ_CST();
-    if (GIN_LIKELY(b.round->epoch == b.round->done))
+    if (GIN_UNLIKELY(g->flags & GIN_I_DC_NET))
+        st = fence_net(g, fence, opt);
+    if (GIN_LIKELY(st == GIN_OK && b.round->epoch == b.round->done))
         arrive(&b);
-    st = finish(&b, opt);
+    if (GIN_LIKELY(st == GIN_OK))
+        st = finish(&b, opt);
     leave(&b);
     return st;
 }

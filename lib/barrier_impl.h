@@ -11,6 +11,10 @@
  * Flat, for up to GI_BARRIER_GROUP ranks: everyone stores the epoch into its place of everyone
  * else's inbox, one line per inbox, and waits until its own is full.
  *
+ * Over the network, where a member is not load/store accessible: in step k everyone adds 1 to word
+ * k of the rank 2^k further on, by a store or a message, and goes on to step k + 1 once its own
+ * word k counts the epoch. log2(n) steps, and as many messages per rank; waiting drives the steps.
+ *
  * Tree, above: ranks in groups count themselves in a counter of the group; who completes a group
  * counts for it in the next level; who completes the last stores the epoch into the release word
  * of every lowest group, on which its members wait.
@@ -20,6 +24,8 @@
 
 #include "barrier.h"
 #include "comm.h"
+
+struct gi_devcomm;
 
 #define GI_BARRIER_GROUP  8u  /* words in a line */
 #define GI_BARRIER_LEVELS 11u /* 8^11 > 2^31 ranks */
@@ -33,6 +39,7 @@ struct gi_barrier_round {
     _Alignas(GI_BARRIER_LINE) uint64_t epoch; /* of my last arrival */
     uint64_t done;                            /* of my last finished wait */
     uint32_t busy;                            /* 1: a thread is inside */
+    uint32_t step, sent;                      /* network: steps passed, steps told to others */
 };
 
 /* A counter on my way up a tree. */
@@ -47,6 +54,8 @@ struct gi_barrier_pool {
     uint32_t n, me;          /* team's size, my rank in it; n 0: I am no member */
     uint32_t levels;         /* 0: flat */
     int beyond;              /* world rank of a member that is not LSA, or -1 */
+    uint32_t steps;          /* over the network: log2(n) rounded up; 0: all by load and store */
+    uint64_t home;           /* heap offset of index 0's slot, the same at all ranks */
     const char *name, *what; /* in error texts; while waiting, with index, round and a rank */
     uint64_t slot;           /* bytes from one index to the next */
     char *mine;              /* my slot of index 0 */
@@ -64,5 +73,13 @@ struct gi_barriers {
     uint32_t n_teams;
     struct gi_barrier_pool *teams;
 };
+
+/* ---- barrier_net.c ---- */
+/* Over the network: tell and look as far as that goes. 1: all have arrived, 0: not yet, or a
+ * recorded failure. */
+int gi_barrier_net_step(struct gi_devcomm *d, const struct gi_barrier_pool *p,
+                        struct gi_barrier_round *r, uint64_t off);
+/* Team rank of whom the current step waits for. */
+uint32_t gi_barrier_net_awaited(const struct gi_barrier_pool *p, const struct gi_barrier_round *r);
 
 #endif

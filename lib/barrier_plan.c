@@ -47,7 +47,8 @@ uint64_t gi_barriers_bytes(const gin_comm_t *comm, const gin_devcomm_reqs_t *r, 
     return indices == 0 ? 0 : indices * slot_bytes(comm, flat) + GI_BARRIER_LINE;
 }
 
-/* World ranks of the team, and the first one that I cannot store to. */
+/* World ranks of the team, and the first one that I cannot store to: all members have one, or none,
+ * since load/store access is mutual. */
 static int list_members(gin_comm_t *comm, struct gi_barrier_pool *p, gin_team_t team)
 {
     p->beyond = -1;
@@ -120,13 +121,20 @@ static int pool_open(const struct gi_barriers *b, struct gi_barrier_pool *p,
                        p->name);
     memset(p->rounds, 0, count * sizeof(*p->rounds));
     int st = list_members(comm, p, team);
-    if (st != GIN_OK || p->beyond >= 0)
+    if (st != GIN_OK || (p->beyond >= 0 && comm->net == NULL))
         return st;
     char *home = (char *)gi_control(comm, comm->shm->lsa_rank);
-    for (uint32_t i = 0; i < p->n; i++)
-        p->peers[i] = (char *)gi_control(comm, comm->shm->lsa_of[p->world_of[i]]) + (slots - home);
+    for (uint32_t i = 0; i < p->n; i++) {
+        int lsa = comm->shm->lsa_of[p->world_of[i]];
+        p->peers[i] = lsa >= 0 ? (char *)gi_control(comm, lsa) + (slots - home) : NULL;
+    }
     p->mine = slots;
-    plan_tree(p, b->flat);
+    p->home = (uint64_t)(slots - home) - GI_CONTROL;
+    if (p->beyond < 0)
+        plan_tree(p, b->flat);
+    else
+        while ((uint64_t)1 << p->steps < p->n)
+            p->steps++;
     return GIN_OK;
 }
 

@@ -73,6 +73,8 @@ struct gi_teams;
 struct gi_devcomm;
 /* GPUs and their heap (lib/cuda_up.h). */
 struct gi_cuda;
+/* The network (lib/net_up.h). */
+struct gi_net;
 
 struct gin_comm {
     uint64_t magic; /* GI_COMM_MAGIC while alive */
@@ -104,6 +106,10 @@ struct gin_comm {
     /* cuda_up.c: up with the first call that asks for GPU memory or kernels */
     struct gi_cuda *cuda;
     char cuda_why[160]; /* why this rank has no GPU; "": it has, or was not asked */
+
+    /* net_up.c: up with the heap, where not all ranks are load/store accessible */
+    struct gi_net *net;
+    char net_why[200]; /* why there is none; "": there is, or nothing asked for it */
 
     /* exchange.c */
     uint64_t calls; /* collective host calls so far: the sequence number of agreements */
@@ -181,10 +187,14 @@ const struct gin_i_window *gi_window_find(const gin_comm_t *comm, gin_window_t w
 uint64_t gi_window_size(const gin_comm_t *comm, const struct gin_i_window *w);
 /*
  * How rank `world` is reached for [off, off + bytes) of a live window. LSA and SELF: *addr is this
- * process's address. CMA: *addr is the address in process *pid. NONE: recorded with the reason.
+ * process's address. CMA: *addr is the address in process *pid. NET: by the network, no address.
+ * NONE: recorded with the reason.
  */
 gin_path_t gi_window_reach(gin_comm_t *comm, const struct gin_i_window *w, int world, uint64_t off,
                            void **addr, pid_t *pid);
+
+/* GIN_PATH_NET where the network reaches that part, else GIN_PATH_NONE and recorded. */
+gin_path_t gi_window_reach_net(gin_comm_t *comm, const struct gin_i_window *w, int world);
 
 /* ---- team.c ---- */
 int gi_teams_open(gin_comm_t *comm);

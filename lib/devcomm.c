@@ -11,12 +11,14 @@
 #include "devcomm_cuda.h"
 #include "engine.h"
 #include "multimem.h"
+#include "net_ops.h"
 #include "retired.h"
 
 #define MAX_CONTEXTS 1024u
 #define MAX_IDS      (1u << 20)
 #define MAX_BARRIERS 65536u
 #define MAX_TEAMS    4096u
+#define NET_SPIN     32u
 #define ALL_PATHS    (GIN_PATH_SELF | GIN_PATH_LSA | GIN_PATH_CMA | GIN_PATH_NET)
 
 void gin_devcomm_reqs_init(gin_devcomm_reqs_t *reqs)
@@ -90,10 +92,10 @@ static int check_features(const gin_devcomm_reqs_t *r)
     if (r->multimem == GIN_MULTIMEM_NEEDED && r->device == GIN_DEVICE_HOST)
         return gi_fail(GIN_ENOTSUP,
                        "gin_devcomm_create: multimem: host memory has no multicast addresses");
-    if (r->paths != 0 && (r->paths & GIN_PATH_LSA) == 0)
+    if (r->paths != 0 && (r->paths & GIN_PATH_LSA) == 0 && r->device == GIN_DEVICE_CUDA)
         return gi_fail(GIN_ENOTSUP,
-                       "gin_devcomm_create: paths 0x%x leave out load/store access, and this "
-                       "version has no network; pass 0 for all paths",
+                       "gin_devcomm_create: paths 0x%x leave out load/store access, and kernels do "
+                       "not reach the network yet; pass 0 for all paths",
                        r->paths);
     return GIN_OK;
 }
@@ -204,18 +206,53 @@ static uint64_t cells_bytes(const gin_devcomm_reqs_t *r)
     return (uint64_t)r->contexts * r->signals * sizeof(struct gin_i_cells);
 }
 
+static bool without_lsa(const gin_devcomm_reqs_t *r)
+{
+    return r->paths != 0 && !(r->paths & GIN_PATH_LSA);
+}
+
+/* Without load/store nobody is an LSA peer but I. Behind the contexts, as stale ones read it. */
+static void fill_lsa_of(struct gi_devcomm *d)
+{
+    const gin_comm_t *comm = d->comm;
+    if (!without_lsa(&d->reqs))
+        return;
+    d->lsa_of = (int32_t *)(void *)((char *)d->dc + d->dc_bytes) - comm->size;
+    for (int r = 0; r < comm->size; r++)
+        d->lsa_of[r] = r == comm->rank ? comm->shm->lsa_rank : -1;
+}
+
+/* All ranks know by now that they ask for the same. */
+static int network_up(gin_comm_t *comm, const gin_devcomm_reqs_t *r)
+{
+    if (!without_lsa(r) || comm->size == 1)
+        return GIN_OK;
+    int st = gi_net_up(comm);
+    if (st == GIN_OK && comm->net == NULL)
+        st = gi_fail(GIN_ENOTSUP,
+                     "gin_devcomm_create: paths 0x%x leave out load/store access, and there is no "
+                     "network: %s",
+                     r->paths, gi_net_why(comm));
+    return st;
+}
+
 /* Private parts; the heap block is there already. */
 static int private_up(struct gi_devcomm *d)
 {
     const gin_devcomm_reqs_t *r = &d->reqs;
     size_t n = r->contexts;
     d->dc_bytes = sizeof(*d->dc) + 64 + n * sizeof(struct gin_i_ctx);
+    if (without_lsa(r))
+        d->dc_bytes += ((size_t)d->comm->size * sizeof(*d->lsa_of) + 7) & ~(size_t)7;
     d->dc = gi_retired_take(d->dc_bytes);
     d->bases = calloc(n * r->signals + 1, sizeof(*d->bases));
     d->counters = calloc(n * r->counters + 1, sizeof(*d->counters));
     if (d->dc == NULL || d->bases == NULL || d->counters == NULL)
         return gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %zu contexts", n);
-    int st = gi_barriers_open(d->comm, &d->reqs, d->barriers_off, d->kernels, &d->barriers);
+    fill_lsa_of(d);
+    int st = gi_net_contexts_open(d);
+    if (st == GIN_OK)
+        st = gi_barriers_open(d->comm, &d->reqs, d->barriers_off, d->kernels, &d->barriers);
     if (st == GIN_OK && r->device == GIN_DEVICE_CUDA)
         st = gi_devcomm_cuda_open(d);
     return st == GIN_OK && d->kernel != NULL ? gi_engine_add(d) : st;
@@ -231,6 +268,7 @@ static void private_down(struct gi_devcomm *d)
     free(d->bases);
     free(d->teams);
     free(d->device_of);
+    gi_net_contexts_close(d);
     free(d);
 }
 
@@ -264,8 +302,9 @@ static void fill(struct gi_devcomm *d, gin_devcomm_t *dev)
     fill_contexts(d);
     dc->n_contexts = r->contexts;
     dc->flags = (r->strong ? GIN_I_DC_STRONG : 0u) | (r->va ? GIN_I_DC_VA : 0u) |
-                (comm->env.check ? GIN_I_DC_CHECK : 0u);
-    dc->spin = comm->spin;
+                (comm->env.check ? GIN_I_DC_CHECK : 0u) | (d->net != NULL ? GIN_I_DC_NET : 0u);
+    /* inlined waits do not drive the network; the library's do */
+    dc->spin = d->net != NULL && comm->spin > NET_SPIN ? NET_SPIN : comm->spin;
     dc->heap = gi_window_find(comm, gin_heap_window(comm, GIN_KIND_HOST));
     if (r->scratch != 0)
         dc->scratch = gin_at(gin_heap_window(comm, GIN_KIND_HOST), d->scratch_off);
@@ -294,7 +333,7 @@ static void fill(struct gi_devcomm *d, gin_devcomm_t *dev)
     dev->device = r->device;
     dev->state = (uint64_t)(uintptr_t)dc;
     dev->windows = (uint64_t)(uintptr_t)gi_windows_table(comm);
-    dev->lsa_of = (uint64_t)(uintptr_t)comm->lsa_of;
+    dev->lsa_of = (uint64_t)(uintptr_t)(d->lsa_of != NULL ? d->lsa_of : comm->lsa_of);
     dev->serial = dc->serial;
     if (d->kernel != NULL)
         gi_devcomm_cuda_show(d, dev);
@@ -355,6 +394,9 @@ static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *de
         st = keep_teams(d, r.team_barriers);
     }
     st = agree_reqs(comm, d, &r, barriers, st);
+    if (st != GIN_OK)
+        goto free_d;
+    st = network_up(comm, &r);
     if (st != GIN_OK)
         goto free_d;
     d->wait_timeout_ns = r.wait_timeout_ns;
@@ -424,6 +466,8 @@ int gin_devcomm_destroy(gin_comm_t *comm, gin_devcomm_t *dev)
                                    "communicator (destroyed already?)");
     struct gi_devcomm *d = *p;
     gi_engine_remove(d);
+    if (gi_net_quiet_all(comm, "gin_devcomm_destroy") != GIN_OK)
+        gi_info("devcomm", "destroyed with operations under way: %s", gin_last_error());
     st = blocks_give(d); /* meets the others: none of them uses the blocks any more */
     if (st != GIN_OK) {
         gi_fail_context("gin_devcomm_destroy");

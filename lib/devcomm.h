@@ -13,6 +13,7 @@
 
 struct gi_barriers;    /* lib/barrier.c's part */
 struct gi_kernel_side; /* lib/devcomm_cuda.c's */
+struct gi_core_ctx;
 
 struct gi_devcomm {
     gin_comm_t *comm;
@@ -26,6 +27,8 @@ struct gi_devcomm {
     gin_team_barrier_t *teams;                    /* copy of reqs.team_barriers */
     uint64_t wait_timeout_ns, barrier_timeout_ns; /* 0: none */
     struct gi_barriers *barriers;
+    struct gi_core_ctx **net; /* by context, then the barriers'; NULL: no network */
+    int32_t *lsa_of; /* what contexts see, where paths leave load/store out; in dc's block */
 
     uint8_t *device_of; /* by world rank: enum gin_device */
     bool kernels;       /* some rank's device is CUDA: all have a block in the GPU heap, too */

@@ -72,6 +72,9 @@ static int find_spot(const struct gi_job *j, const struct gin_i_window *w, int w
     case GIN_PATH_SELF:
     case GIN_PATH_LSA: s->pid = 0; break;
     case GIN_PATH_CMA: break;
+    case GIN_PATH_NET:
+        return gi_fail(GIN_ENOTSUP, "kernels' operations do not reach rank %d by the network yet",
+                       world);
     default: return gin_last_status();
     }
     s->addr = (uint64_t)(uintptr_t)addr;

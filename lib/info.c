@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include "cuda_up.h"
+#include "net_up.h"
 #include "devcomm.h"
 #include "multimem.h"
 #include "cuda/multicast.h"
@@ -90,22 +91,35 @@ static void hugepages(const gin_comm_t *comm, gin_caps_t *c)
 
 static void peer_death(const gin_comm_t *comm, gin_caps_t *c)
 {
-    if (neighbours(comm) == 0)
-        set(c, GIN_CAP_PEER_DEATH, comm->size == 1, "%s",
-            comm->size == 1 ? "there is no peer"
-                            : "ranks on other hosts are not watched: no network transport");
+    const char *far = comm->n_hosts == 1  ? ""
+                      : comm->net != NULL ? "; other hosts by the network's answers"
+                                          : "; other hosts are not watched: there is no network";
+    if (comm->size == 1)
+        set(c, GIN_CAP_PEER_DEATH, 1, "there is no peer");
     else if (!comm->up)
         set(c, GIN_CAP_PEER_DEATH, -1, "peers are watched from when the heap is up");
+    else if (neighbours(comm) == 0)
+        set(c, GIN_CAP_PEER_DEATH, comm->net != NULL, "no other rank on this host%s", far);
     else
         set(c, GIN_CAP_PEER_DEATH, 1,
-            "pidfds of this host's processes and the ranks' abort words%s",
-            comm->n_hosts > 1 ? "; other hosts are not watched" : "");
+            "pidfds of this host's processes and the ranks' abort words%s", far);
+}
+
+static void net(const gin_comm_t *comm, gin_caps_t *c)
+{
+    if (comm->net != NULL)
+        set(c, GIN_CAP_NET, 1, "%s", comm->net->how);
+    else if (comm->net_why[0] != 0)
+        set(c, GIN_CAP_NET, 0, "%s", comm->net_why);
+    else if (comm->up || comm->size == 1)
+        set(c, GIN_CAP_NET, 0, "not opened: every rank is load/store accessible");
+    else
+        set(c, GIN_CAP_NET, -1,
+            "opened when the heap comes up, if a rank is not load/store accessible");
 }
 
 static void not_built(gin_caps_t *c)
 {
-    set(c, GIN_CAP_NET, 0,
-        "no network transport is built yet; gininfo shows what libfabric offers");
     set(c, GIN_CAP_ENGINE, 0, "not built yet: host threads do their operations themselves");
     set(c, GIN_CAP_GDA, 0, "not built yet");
     set(c, GIN_CAP_SHRINK, 0, "not built yet: gin_comm_shrink() answers GIN_ENOTSUP");
@@ -190,6 +204,7 @@ int gin_query(gin_comm_t *comm, gin_caps_t *caps)
     snprintf(c.host_id, sizeof(c.host_id), "%s", comm->cards[comm->rank].host_id);
     snprintf(c.bootstrap, sizeof(c.bootstrap), "%s", comm->boot->origin);
     not_built(&c);
+    net(comm, &c);
     lsa(comm, &c);
     cma(comm, &c);
     hugepages(comm, &c);

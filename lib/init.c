@@ -8,6 +8,7 @@
 
 #include "card.h"
 #include "dump.h"
+#include "net_ops.h"
 #include "retired.h"
 
 /* Live communicators of the process: the first one takes SIGUSR1, the last one gives it back. */
@@ -298,6 +299,8 @@ int gin_finalize(gin_comm_t *comm)
     if (st != GIN_OK)
         return st;
     /* the last meeting: nobody unmaps what another still writes to */
+    if (gi_net_quiet_all(comm, "gin_finalize") != GIN_OK)
+        gi_info("init", "leaving with operations under way: %s", gin_last_error());
     atomic_store_explicit(&comm->leaving, 1, memory_order_release);
     st = gi_agree_on(comm, GI_AGREE_FINALIZE, 0, 0, 0, GIN_OK);
     if (comm->up && st == GIN_OK)
@@ -353,7 +356,8 @@ int gin_comm_barrier(gin_comm_t *comm)
     if (st != GIN_OK)
         return st;
     GIN_FENCE_SEQ_CST(); /* my stores into peers' memory come before my arrival */
-    return gi_agree_on(comm, GI_AGREE_BARRIER, 0, 0, 0, GIN_OK);
+    st = gi_net_quiet_all(comm, "gin_comm_barrier");
+    return gi_agree_on(comm, GI_AGREE_BARRIER, 0, 0, 0, st);
 }
 
 int gin_comm_allgather(gin_comm_t *comm, const void *in, void *out, size_t bytes)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cuda_up.h"
+#include "net_up.h"
 
 #define DEFAULT_ALIGN 64 /* a cache line: blocks never share one */
 
@@ -139,6 +140,12 @@ int gi_memory_up(gin_comm_t *comm)
         return st;
     }
     comm->up = true;
+    if (comm->shm->n_teams > 1)
+        st = gi_net_up(comm);
+    if (st != GIN_OK) {
+        gi_memory_down(comm);
+        return st;
+    }
     gi_info("memory", "heap up: %llu bytes on %s, LSA rank %d of %d",
             (unsigned long long)gi_heap_size(comm->heap), comm->segment->backing,
             comm->shm->lsa_rank, comm->shm->lsa_size);
@@ -147,6 +154,7 @@ int gi_memory_up(gin_comm_t *comm)
 
 void gi_memory_down(gin_comm_t *comm)
 {
+    gi_net_down(comm);
     comm->up = false;
     gi_cuda_down(comm);
     gi_window_heap(comm, 0);
@@ -417,6 +425,10 @@ void *gin_ptr(gin_comm_t *comm, const void *mine, int rank)
     case GIN_PATH_LSA: return addr;
     case GIN_PATH_CMA:
         gi_fail(GIN_ENOTSUP, "gin_ptr: rank %d's memory is reached by process_vm calls, not mapped",
+                rank);
+        return NULL;
+    case GIN_PATH_NET:
+        gi_fail(GIN_ENOTSUP, "gin_ptr: rank %d's memory is reached by the network, not mapped",
                 rank);
         return NULL;
     default: gi_fail_context("gin_ptr"); return NULL;

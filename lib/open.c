@@ -157,6 +157,10 @@ void *gin_i_ptr(const gin_t *g, int world, gin_at_t at, uint64_t bytes)
                 "rank %d's part of window %#" PRIx64
                 " is not mapped: it is reached by process_vm calls",
                 world, at.win.w);
+    if (path == GIN_PATH_NET)
+        gi_fail(GIN_ENOTSUP,
+                "rank %d's part of window %#" PRIx64 " is not mapped: it is reached by the network",
+                world, at.win.w);
     return NULL;
 }
 

@@ -6,7 +6,7 @@
  */
 #include <inttypes.h>
 
-#include "devcomm.h"
+#include "net_ops.h"
 #include "ops.h"
 
 /* An operation on the way from arguments to addresses. */
@@ -20,9 +20,12 @@ struct op {
     void *remote;    /* this process's address, or that in process pid */
     void *local;
     uint64_t bytes;
-    uint64_t *word; /* of the action; NULL: none */
+    uint64_t *word; /* of the action; NULL: none, or by the network */
     gin_action_t action;
+    bool net_action; /* the action takes the network */
+    bool nic_only;
     uint64_t *counter;
+    gin_at_t at; /* the peer's place */
     /* in GPU memory instead; w NULL: they are not */
     struct gi_gpu_spot gpu_remote, gpu_local, gpu_word;
 };
@@ -44,8 +47,10 @@ static int op_opt(struct op *o, const gin_op_opt_t *opt)
 {
     if (opt == NULL)
         return GIN_OK;
-    if (opt->flags & GIN_NIC_ONLY)
-        return gi_fail(GIN_ENOTSUP, "%s: GIN_NIC_ONLY: this version has no network", o->call);
+    o->nic_only = (opt->flags & GIN_NIC_ONLY) != 0;
+    if (o->nic_only && o->comm->net == NULL)
+        return gi_fail(GIN_ENOTSUP, "%s: GIN_NIC_ONLY: there is no network: %s", o->call,
+                       gi_net_why(o->comm));
     if (opt->local.kind > 1)
         return gi_fail(GIN_EINVAL, "%s: local action of kind %" PRIu32, o->call, opt->local.kind);
     if (opt->local.kind == 0)
@@ -110,6 +115,14 @@ int gi_op_live(const gin_t *g, const char *call, const struct gin_i_window *w, u
                    call, bytes, at);
 }
 
+/* The path to a window: load and store are left out by the requirements, or by this operation. */
+static gin_path_t op_path(struct op *o, const struct gin_i_window *w, uint64_t off, void **addr)
+{
+    gin_path_t path = gi_window_reach(o->comm, w, o->world, off, addr, &o->pid);
+    bool leave = o->nic_only || (path == GIN_PATH_LSA && o->g->lsa_of[o->world] < 0);
+    return leave && path != GIN_PATH_NONE ? gi_window_reach_net(o->comm, w, o->world) : path;
+}
+
 static int op_remote(struct op *o, gin_at_t at, int update)
 {
     const struct gin_i_window *w;
@@ -123,9 +136,12 @@ static int op_remote(struct op *o, gin_at_t at, int update)
         st = gi_op_gpu_find(o->comm, w, o->world, at.off, &o->gpu_remote);
         return st == GIN_OK ? st : gi_fail_context("%s", o->call);
     }
-    o->path = gi_window_reach(o->comm, w, o->world, at.off, &o->remote, &o->pid);
+    o->at = at;
+    o->path = op_path(o, w, at.off, &o->remote);
     if (o->path == GIN_PATH_NONE)
         return gi_fail_context("%s", o->call);
+    if (o->path == GIN_PATH_NET)
+        return gi_net_allowed(gi_devcomm_of(o->g), o->world, o->call);
     uint32_t paths = gi_devcomm_of(o->g)->reqs.paths;
     if (o->path == GIN_PATH_CMA && paths != 0 && !(paths & GIN_PATH_CMA))
         return gi_fail(GIN_ENOTSUP,
@@ -162,11 +178,9 @@ static int action_slot(struct op *o, const gin_action_t *a)
     if (a->id >= o->g->ctx->n_signals)
         return bad_id(o, "signal", a->id, o->g->ctx->n_signals);
     int lsa = o->g->lsa_of[o->world];
-    if (lsa < 0)
-        return gi_fail(GIN_ENOTSUP,
-                       "%s: signals of rank %d (host %s) are not load/store accessible from rank "
-                       "%d, and this version has no network",
-                       o->call, o->world, o->comm->cards[o->world].host_id, o->comm->rank);
+    o->net_action = o->nic_only || lsa < 0;
+    if (o->net_action)
+        return gi_net_allowed(gi_devcomm_of(o->g), o->world, o->call);
     o->word = gin_i_cell(o->g, lsa, a->id);
     return GIN_OK;
 }
@@ -175,7 +189,6 @@ static int action_word(struct op *o, const gin_action_t *a)
 {
     const struct gin_i_window *w;
     void *addr;
-    pid_t pid;
     if (!(o->g->dc->flags & GIN_I_DC_VA))
         return gi_fail(GIN_ENOTSUP, "%s: signals on window words were not asked for (reqs.va = 0)",
                        o->call);
@@ -195,13 +208,20 @@ static int action_word(struct op *o, const gin_action_t *a)
         return gi_fail(GIN_EINVAL,
                        "%s: the signal word at offset %" PRIu64 " is not 8-byte aligned", o->call,
                        a->at.off);
-    switch (gi_window_reach(o->comm, w, o->world, a->at.off, &addr, &pid)) {
+    gin_path_t path = op_path(o, w, a->at.off, &addr);
+    if (path == GIN_PATH_CMA && o->comm->net != NULL)
+        path = gi_window_reach_net(o->comm, w, o->world);
+    switch (path) {
     case GIN_PATH_SELF:
     case GIN_PATH_LSA: o->word = addr; break;
+    case GIN_PATH_NET:
+        o->net_action = true;
+        return gi_net_allowed(gi_devcomm_of(o->g), o->world, o->call);
     case GIN_PATH_CMA:
         return gi_fail(GIN_ENOTSUP,
-                       "%s: a signal on a word of rank %d's user memory needs load/store access "
-                       "(process_vm calls only copy); use a slot signal or a word of the heap",
+                       "%s: a signal on a word of rank %d's user memory needs load/store access or "
+                       "a network (process_vm calls only copy); use a slot signal or a word of the "
+                       "heap",
                        o->call, o->world);
     default: return gi_fail_context("%s", o->call);
     }
@@ -239,6 +259,69 @@ static int op_move_gpu(struct op *o, int put)
     return st == GIN_OK ? st : gi_fail_context("%s", o->call);
 }
 
+/* The action as the network's core takes it. */
+static struct gi_core_action net_action(const struct op *o)
+{
+    const gin_action_t *a = &o->action;
+    struct gi_core_action c = {.strong = a->strong != 0, .value = a->value};
+    switch (a->kind) {
+    case GIN_ACTION_NONE: break;
+    case GIN_ACTION_ADD:
+        c.kind = GI_CORE_SLOT_ADD;
+        c.id = a->id;
+        break;
+    default:
+        c.kind = a->kind == GIN_ACTION_ADD_AT ? GI_CORE_WORD_ADD : GI_CORE_WORD_SET;
+        c.id = gin_i_desc_window(a->at.win);
+        c.off = a->at.off;
+    }
+    return c;
+}
+
+static int refuse_gpu(const struct op *o)
+{
+    return gi_fail(GIN_ENOTSUP,
+                   "%s: rank %d is reached by the network, which does not reach GPU memory yet",
+                   o->call, o->world);
+}
+
+/* Data, action and counter by the network: the signal follows the bytes, whatever its own path. */
+static int op_put_net(struct op *o)
+{
+    if (o->gpu_local.w != NULL || o->gpu_word.w != NULL)
+        return refuse_gpu(o);
+    struct gi_core_put p = {
+        .window = gin_i_desc_window(o->at.win),
+        .off = o->at.off,
+        .src = o->local,
+        .bytes = o->bytes,
+        .action = net_action(o),
+        .counter = o->counter,
+    };
+    return gi_net_put(o->g, o->world, &p, o->call);
+}
+
+static int op_get_net(struct op *o)
+{
+    if (o->gpu_local.w != NULL)
+        return refuse_gpu(o);
+    struct gi_core_get p = {
+        .window = gin_i_desc_window(o->at.win),
+        .off = o->at.off,
+        .dst = o->local,
+        .bytes = o->bytes,
+        .counter = o->counter,
+    };
+    return gi_net_get(o->g, o->world, &p, o->call);
+}
+
+/* The action alone by the network; the bytes are there. */
+static int op_signal_net(struct op *o)
+{
+    struct gi_core_put p = {.action = net_action(o), .counter = o->counter};
+    return gi_net_put(o->g, o->world, &p, o->call);
+}
+
 static int op_move(struct op *o, int put)
 {
     if (o->bytes == 0)
@@ -266,6 +349,8 @@ static int op_done(struct op *o)
 {
     uint64_t was;
     int st = GIN_OK;
+    if (o->net_action)
+        return op_signal_net(o);
     if (o->word != NULL)
         gin_i_raise(o->word, &o->action);
     else if (o->gpu_word.w != NULL)
@@ -294,11 +379,11 @@ int gin_i_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
         st = op_local(&o, "src", src);
     if (st == GIN_OK)
         st = op_remote(&o, dst, 1);
+    if (st == GIN_OK && o.path == GIN_PATH_NET && bytes != 0)
+        return op_put_net(&o);
     if (st == GIN_OK)
         st = op_move(&o, 1);
-    if (st == GIN_OK)
-        st = op_done(&o);
-    return st;
+    return st == GIN_OK ? op_done(&o) : st;
 }
 
 int gin_i_get(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t src,
@@ -314,11 +399,11 @@ int gin_i_get(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
         st = op_local(&o, "dst", dst);
     if (st == GIN_OK)
         st = op_remote(&o, src, 0);
+    if (st == GIN_OK && o.path == GIN_PATH_NET && bytes != 0)
+        return op_get_net(&o);
     if (st == GIN_OK)
         st = op_move(&o, 0);
-    if (st == GIN_OK)
-        st = op_done(&o);
-    return st;
+    return st == GIN_OK ? op_done(&o) : st;
 }
 
 int gin_i_signal(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,
@@ -334,27 +419,25 @@ int gin_i_signal(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,
         st = op_opt(&o, opt);
     if (st == GIN_OK)
         st = op_action(&o, remote);
-    if (st == GIN_OK)
-        st = op_done(&o);
-    return st;
+    return st == GIN_OK ? op_done(&o) : st;
 }
 
-/* ---- completion: every path so far is done when its call returns ---- */
+/* ---- completion: load, store and process_vm calls are done when their call returns ---- */
 
 int gin_i_complete(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,
                    enum gin_i_flush_what what, const gin_wait_opt_t *opt)
 {
     static const char *const calls[] = {"gin_flush", "gin_fence", "gin_quiet"};
     struct op o = {.g = g, .call = calls[what]};
-    (void)opt; /* nothing to wait for */
     int st = gi_op_enter(g, grp, 1, o.call);
     if (st == GIN_OK && peer != -1)
         st = op_peer(&o, team, peer);
     else if (st == GIN_OK && team.size > 0)
         st = gi_fail(GIN_ERANGE, "%s: peer -1 of a team of %d", o.call, team.size);
-    if (st == GIN_OK)
-        GIN_FENCE_SEQ_CST();
-    return st;
+    if (st != GIN_OK)
+        return st;
+    GIN_FENCE_SEQ_CST();
+    return gi_net_complete(g, peer != -1 ? o.world : -1, what, opt, o.call);
 }
 
 #define REQUEST_MAGIC 0x47494e52u /* "GINR" */
@@ -370,19 +453,18 @@ int gin_i_request(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gi
     if (st != GIN_OK)
         return st;
     req->opaque[0] = (uint64_t)REQUEST_MAGIC << 32 | (uint32_t)o.world;
-    req->opaque[1] = 0; /* sequence of the peer: none outstanding over load and store */
+    req->opaque[1] = gi_net_mark(g, o.world);
     return GIN_OK;
 }
 
 int gin_i_wait_request(const gin_t *g, gin_group_t grp, const gin_request_t *req,
                        const gin_wait_opt_t *opt)
 {
-    (void)opt;
     int st = gi_op_enter(g, grp, 0, "gin_wait");
     if (st != GIN_OK)
         return st;
     if (req == NULL || req->opaque[0] >> 32 != REQUEST_MAGIC)
         return gi_fail(GIN_EINVAL, "gin_wait: not a request of gin_flush_async()");
     GIN_FENCE_ACQUIRE();
-    return GIN_OK;
+    return gi_net_wait_mark(g, (int)(uint32_t)req->opaque[0], req->opaque[1], opt, "gin_wait");
 }

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "devcomm.h"
+#include "net_ops.h"
 
 #define ROLLING ((gin_cmp_t)-1)
 
@@ -134,10 +134,8 @@ static int wait_long(struct waiting *w, uint64_t timeout_ns)
     gin_comm_t *comm = gi_comm_of(w->g);
     struct gi_wait loop;
     int st = GIN_OK;
-    uint64_t deadline = timeout_ns != 0 ? gi_deadline_in(timeout_ns) : GI_NEVER;
     atomic_fetch_add_explicit(&comm->n_waits, 1, memory_order_relaxed);
-    gi_wait_begin(&loop, 0, deadline, gi_comm_health, comm, w->what);
-    loop.rank = comm->rank;
+    gi_net_wait_begin(&loop, comm, timeout_ns, w->what);
     loop.detail[1] = w->g->ctx->index;
     while (!over(w)) {
         loop.detail[0] = w->id;
@@ -147,7 +145,7 @@ static int wait_long(struct waiting *w, uint64_t timeout_ns)
         if (st != GIN_OK)
             break;
     }
-    gi_wait_end(&loop);
+    gi_net_wait_end(&loop, comm);
     if (st == GIN_OK || over(w))
         return GIN_OK;
     if (st == GIN_ETIMEDOUT)
@@ -161,16 +159,20 @@ static int run(struct waiting *w)
     const struct gi_devcomm *d = gi_devcomm_of(w->g);
     if (over(w))
         return GIN_OK;
-    if (w->opt != NULL && w->opt->poll)
-        return GIN_EAGAIN;
+    if (w->opt != NULL && w->opt->poll) {
+        gi_net_progress(d->comm);
+        return over(w) ? GIN_OK : GIN_EAGAIN;
+    }
     for (uint32_t i = 0; i < d->comm->spin; i++) {
         GIN_PAUSE();
+        gi_net_progress(d->comm);
         if (over(w))
             return GIN_OK;
     }
     uint64_t ns =
         w->opt != NULL && w->opt->timeout_ns != 0 ? w->opt->timeout_ns : d->wait_timeout_ns;
     for (int i = 0; ns == 0 && i < GI_WAIT_QUICK_YIELDS; i++) {
+        gi_net_progress(d->comm);
         gi_os_yield();
         if (over(w))
             return GIN_OK;

@@ -16,6 +16,7 @@
 #include <string.h>
 #include "cuda_up.h"
 #include "mirror.h"
+#include "net_ops.h"
 #include "window_impl.h"
 
 #define ALL_FLAGS (GIN_WIN_STRICT_ORDERING | GIN_WIN_NO_LSA | GIN_WIN_READ_ONLY)
@@ -107,8 +108,12 @@ int gi_window_heap(gin_comm_t *comm, uint64_t size)
     } else {
         uint64_t had = GIN_LOAD_RELAXED(&gi_heap_window(comm)->size);
         GIN_STORE_RELEASE(&gi_heap_window(comm)->size, size);
-        if (size != had)
+        if (size != had) {
+            gi_net_heap_grown(comm, size);
+            gi_net_window_set(comm, gi_heap_window(comm)->handle,
+                              gi_window_private(&ws->table, GI_THE_HEAP), size);
             gi_mirror_host_grown(comm);
+        }
     }
     return GIN_OK;
 }
@@ -367,6 +372,8 @@ static void adopt(gin_comm_t *comm, struct gi_draft *d, struct gi_window *p)
             g->next->at = &g->next;
         ws->regs = g;
         ws->n_regs++;
+        if (d->heap != GI_CUDA_HEAP)
+            gi_net_reg_open(comm, g);
     }
     d->reg = NULL;
     g->windows++;
@@ -429,6 +436,8 @@ static uint64_t commit(gin_comm_t *comm, struct gi_draft *d)
     if (d->bytes != 0)
         gi_window_index_add(&ws->index, w.local, d->bytes, d->id);
     gi_mirror_window(comm, d->id);
+    if (d->heap != GI_CUDA_HEAP)
+        gi_net_window_set(comm, handle, p, d->bytes);
     return handle;
 }
 
@@ -455,19 +464,22 @@ int gin_window_register(gin_comm_t *comm, void *ptr, size_t bytes, unsigned flag
         return st;
     }
     win->w = commit(comm, &d);
-    return GIN_OK;
+    /* a peer's message may name the window as soon as the peer has it */
+    return comm->net != NULL ? gi_agree_on(comm, GI_AGREE_WINDOW, 0, 0, 0, GIN_OK) : GIN_OK;
 }
 
 /* ---- deregistering ---- */
 
-static void drop_registration(struct gi_windows *ws, struct gi_registration *g)
+static void drop_registration(gin_comm_t *comm, struct gi_registration *g)
 {
+    struct gi_windows *ws = comm->windows;
     if (--g->windows != 0 || g->heap)
         return;
     *g->at = g->next;
     if (g->next != NULL)
         g->next->at = g->at;
     ws->n_regs--;
+    gi_net_reg_close(comm, g);
     free_registration(g);
 }
 
@@ -483,6 +495,8 @@ int gin_window_deregister(gin_comm_t *comm, gin_window_t win)
     if (st == GIN_OK && (id == GI_THE_HEAP || id == GI_CUDA_HEAP_ID))
         st = gi_fail(GIN_EINVAL, "%s: this is the heap's window; it lives as long as the heap",
                      call);
+    if (st == GIN_OK)
+        st = gi_net_quiet_all(comm, call); /* nothing of mine is under way to it */
     st = gi_agree_on(comm, GI_AGREE_WINDOW_FREE, win.w, 0, 0, st);
     if (st != GIN_OK)
         return st;
@@ -493,7 +507,8 @@ int gin_window_deregister(gin_comm_t *comm, gin_window_t win)
     gi_mirror_window(comm, id);
     if (bytes != 0)
         gi_window_index_remove(&ws->index, was.local, bytes, id);
-    drop_registration(ws, p->reg);
+    gi_net_window_drop(comm, win.w);
+    drop_registration(comm, p->reg);
     free(p->peers);
     p->peers = NULL;
     gi_window_table_give(&ws->table, id);

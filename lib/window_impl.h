@@ -15,6 +15,7 @@
 #define GI_NOT_HEAP     UINT64_MAX /* as offset in the heap */
 #define GI_THE_HEAP     0u         /* id of the host heap's window */
 #define GI_CUDA_HEAP_ID 1u         /* id of the GPU heap's window */
+struct gi_core_region;
 
 enum gi_which_heap { GI_NO_HEAP, GI_HOST_HEAP, GI_CUDA_HEAP };
 
@@ -31,6 +32,7 @@ struct gi_registration {
     struct gi_cuda_parts *parts;        /* GPU memory outside the heap; NULL: no LSA wanted */
     bool gpu;                           /* it is GPU memory outside the heap */
     int windows;                        /* that share it */
+    struct gi_core_region *net;         /* what the network reaches; NULL: nothing, or the heap */
     struct gi_registration *next, **at; /* list; at: who points here */
 };
 

@@ -5,6 +5,7 @@
  * memory on this host, and memory that must not be loaded and stored, by process_vm_readv/writev.
  */
 #include "cuda_up.h"
+#include "net_up.h"
 #include "window_impl.h"
 
 static bool other_host(const gin_comm_t *comm, int world)
@@ -43,9 +44,10 @@ static gin_path_t refuse(const gin_comm_t *comm, const struct gin_i_window *w,
 {
     gi_fail(GIN_ENOTSUP,
             "rank %d on host %s cannot be reached in window %#llx: not by load and store (%s), not "
-            "by process_vm_readv/writev (%s), and no network transport is built yet",
+            "by process_vm_readv/writev (%s), not by the network (%s)",
             world, comm->cards[world].host_id, (unsigned long long)w->handle,
-            why_no_lsa(comm, w, world), why_no_cma(comm, p, world));
+            why_no_lsa(comm, w, world), why_no_cma(comm, p, world),
+            comm->net != NULL ? "its registration failed" : gi_net_why(comm));
     return GIN_PATH_NONE;
 }
 
@@ -76,8 +78,9 @@ static gin_path_t reach_cuda(const gin_comm_t *comm, const struct gin_i_window *
             w->flags & GIN_WIN_NO_LSA ? "the window is GIN_WIN_NO_LSA"
             : c->gpu == NULL          ? "this rank has no GPU"
             : c->devices[world] < 0   ? "that rank has no GPU"
-            : other_host(comm, world) ? "another host, and no network transport is built yet"
-            : lsa < 0                 ? "it is not load/store accessible"
+            : other_host(comm, world)
+                ? "another host, and the network does not reach GPU memory yet"
+            : lsa < 0 ? "it is not load/store accessible"
             : p->reg->parts != NULL && p->reg->parts->why[0] != 0 ? p->reg->parts->why
             : c->map->refused[0] != 0                             ? c->map->refused
                                                                   : "its mapping was not proven");
@@ -103,7 +106,7 @@ gin_path_t gi_window_reach(gin_comm_t *comm, const struct gin_i_window *w, int w
         return GIN_PATH_LSA;
     }
     if (p->reg->addr == NULL)
-        return refuse(comm, w, p, world);
+        return gi_net_has(comm, p) ? GIN_PATH_NET : refuse(comm, w, p, world);
     *addr = (void *)(uintptr_t)(p->reg->addr[world] + p->off + off);
     if (lsa >= 0 && comm->cards[world].process == comm->cards[comm->rank].process &&
         !(w->flags & GIN_WIN_NO_LSA))
@@ -112,7 +115,20 @@ gin_path_t gi_window_reach(gin_comm_t *comm, const struct gin_i_window *w, int w
         *pid = comm->cards[world].pid;
         return GIN_PATH_CMA;
     }
+    if (gi_net_has(comm, p))
+        return GIN_PATH_NET;
     return refuse(comm, w, p, world);
+}
+
+gin_path_t gi_window_reach_net(gin_comm_t *comm, const struct gin_i_window *w, int world)
+{
+    const struct gi_window *p = gi_window_private(&comm->windows->table, gi_window_id(w->handle));
+    if (gi_net_has(comm, p))
+        return GIN_PATH_NET;
+    gi_fail(GIN_ENOTSUP, "rank %d cannot be reached by the network in window %#llx: %s", world,
+            (unsigned long long)w->handle,
+            comm->net != NULL ? "its registration failed" : gi_net_why(comm));
+    return GIN_PATH_NONE;
 }
 
 gin_path_t gin_window_path(gin_comm_t *comm, gin_window_t win, int rank)

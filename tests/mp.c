@@ -16,7 +16,7 @@
 #define GRACE     10 /* seconds that the others get once one rank has failed */
 
 static struct mp_test *first, **last = &first;
-static const char *only_ranks, *only_mode;
+static const char *only_ranks, *only_mode, *all_hosts, *left_out;
 static unsigned deadline_s;
 static bool long_mode;
 static struct mp_shared *current;
@@ -67,8 +67,9 @@ static void fill(struct mp *mp, struct mp_shared *s, const struct mp_test *t, in
     mp->share = s->share;
     mp->common = pt_seed();
     mp->rng = pt_seed() ^ (uint64_t)(rank + 1) * 0x9e3779b97f4a7c15u;
-    if (o->hosts != NULL)
-        snprintf(mp->host, sizeof(mp->host), "host-%c", o->hosts[(size_t)rank % strlen(o->hosts)]);
+    const char *hosts = o->hosts != NULL ? o->hosts : all_hosts;
+    if (hosts != NULL)
+        snprintf(mp->host, sizeof(mp->host), "host-%c", hosts[(size_t)rank % strlen(hosts)]);
     mp_group(mp, &mp->all, &mp->config, s->size, rank, s->size);
     mp->config.heap_size = o->heap_size;
     mp->config.heap_max = o->heap_max;
@@ -254,8 +255,29 @@ static int next_count(const char **list)
     return (int)n;
 }
 
+static bool has_count(const char *list, int n)
+{
+    int one;
+    while ((one = next_count(&list)) != 0)
+        if (one == n)
+            return true;
+    return false;
+}
+
+/* Is it one of the names in a list with commas between them, wholly? */
+static bool listed(const char *name, const char *list)
+{
+    size_t n = strlen(name);
+    for (const char *p = list; p != NULL && *p != 0; p = strchr(p, ','), p += p != NULL)
+        if (strncmp(p, name, n) == 0 && (p[n] == 0 || p[n] == ','))
+            return true;
+    return false;
+}
+
 static bool chosen(const char *name, int n, char **names)
 {
+    if (listed(name, left_out))
+        return false;
     for (int i = 0; i < n; i++)
         if (strstr(name, names[i]) != NULL)
             return true;
@@ -264,10 +286,14 @@ static bool chosen(const char *name, int n, char **names)
 
 static int usage(const char *program)
 {
-    fprintf(stderr,
-            "usage: %s [-l] [-n LIST] [-m procs|threads] [-s SEED] [-t SECONDS] [-L] [NAME...]\n"
-            "  -l list   -n counts of ranks   -s seed   -t deadline   -L long mode\n",
-            program);
+    fprintf(
+        stderr,
+        "usage: %s [-l] [-n LIST] [-m procs|threads] [-s SEED] [-t SECONDS] [-L]\n"
+        "          [-H HOSTS] [-X NAME,...] [NAME...]\n"
+        "  -l list   -n counts of ranks   -s seed   -t deadline   -L long mode\n"
+        "  -H AAB: rank r is on the r-th host, where a test does not say; -n leaves counts out then\n"
+        "  -X leave out\n",
+        program);
     return 2;
 }
 
@@ -286,7 +312,7 @@ int main(int argc, char **argv)
     sigset_t chld;
     if (seconds != NULL && atoi(seconds) > 0)
         deadline_s = (unsigned)atoi(seconds);
-    while ((c = getopt(argc, argv, "ln:m:s:t:L")) != -1) {
+    while ((c = getopt(argc, argv, "ln:m:s:t:LH:X:")) != -1) {
         switch (c) {
         case 'l': list_tests(); return 0;
         case 'n': only_ranks = optarg; break;
@@ -294,6 +320,8 @@ int main(int argc, char **argv)
         case 's': setenv("PT_SEED", optarg, 1); break;
         case 't': deadline_s = (unsigned)atoi(optarg); break;
         case 'L': long_mode = true; break;
+        case 'H': all_hosts = *optarg != 0 ? optarg : NULL; break;
+        case 'X': left_out = optarg; break;
         default: return usage(argv[0]);
         }
     }
@@ -305,7 +333,7 @@ int main(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &chld, &mask); /* for sigtimedwait() */
     pt_seed();
     for (struct mp_test *t = first; t != NULL; t = t->next) {
-        const char *counts = only_ranks ? only_ranks : t->opts.ranks;
+        const char *counts = only_ranks && !all_hosts ? only_ranks : t->opts.ranks;
         int n;
         if (!chosen(t->name, argc - optind, argv + optind))
             continue;
@@ -313,6 +341,8 @@ int main(int argc, char **argv)
             counts = MP_DEFAULT_RANKS;
         while ((n = next_count(&counts)) != 0)
             for (int threads = 0; threads < 2; threads++) {
+                if (all_hosts != NULL && only_ranks != NULL && !has_count(only_ranks, n))
+                    continue;
                 if (t->opts.only != MP_BOTH && (t->opts.only == MP_THREADS) != threads)
                     continue;
                 if (only_mode != NULL && (only_mode[0] == 't') != threads)

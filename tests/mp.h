@@ -15,7 +15,8 @@
  * A run has a deadline (60 s, more under sanitizers), which the first failure shortens; when it
  * passes, the last mp_step() of every rank is printed and the ranks are killed by their ids.
  *
- * Usage: program [-l] [-n LIST] [-m procs|threads] [-s SEED] [-t SECONDS] [-L] [NAME...]
+ * Usage: program [-l] [-n LIST] [-m procs|threads] [-s SEED] [-t SECONDS] [-L] [-H HOSTS]
+ *                [-X NAME,...] [NAME...]
  */
 #ifndef GINSHMEM_TESTS_MP_H
 #define GINSHMEM_TESTS_MP_H

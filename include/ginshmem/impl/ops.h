@@ -66,11 +66,13 @@ GIN_OP int gin_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, g
     return GIN_OK;
 }
 
-/* An option that inlined code leaves to the library. */
+/* An option that inlined code leaves to the library; a counter, too, where the operation may still
+ * be under way when its call returns. */
 GIN_OP int gin_i_opt_slow(const gin_t *g, const gin_op_opt_t *opt)
 {
     return opt != NULL && ((opt->flags & GIN_NIC_ONLY) || opt->local.kind > 1 ||
-                           (opt->local.kind == 1 && opt->local.id >= g->ctx->n_counters));
+                           (opt->local.kind == 1 &&
+                            (opt->local.id >= g->ctx->n_counters || (g->flags & GIN_I_DC_NET))));
 }
 
 GIN_OP void gin_i_count(const gin_t *g, const gin_op_opt_t *opt)
@@ -163,11 +165,12 @@ GIN_OP int gin_signal_x(const gin_t *g, gin_group_t grp, gin_team_t team, int pe
 /*
  * Completion. Over load and store an operation is done when its call returns, so flush only keeps
  * the compiler and the processor from moving later accesses up, and quiet makes the stores globally
- * visible. No context of the library has another path so far.
+ * visible. With a network it is the library's business.
  */
 GIN_OP int gin_flush_x(const gin_t *g, gin_group_t grp, const gin_wait_opt_t *opt)
 {
-    if (GIN_UNLIKELY(g->dc->magic != GIN_DEVCOMM_MAGIC || grp.kind != GIN_GROUP_THREAD))
+    if (GIN_UNLIKELY(g->dc->magic != GIN_DEVCOMM_MAGIC || grp.kind != GIN_GROUP_THREAD ||
+                     (g->flags & GIN_I_DC_NET)))
         return gin_i_complete(g, grp, gin_team_invalid(), -1, GIN_I_FLUSH, opt);
     GIN_FENCE_ACQUIRE();
     return GIN_OK;
@@ -217,7 +220,8 @@ GIN_OP int gin_fence(const gin_t *g, gin_group_t grp, gin_team_t team, int peer)
 
 GIN_OP int gin_fence_all(const gin_t *g, gin_group_t grp)
 {
-    if (GIN_UNLIKELY(g->dc->magic != GIN_DEVCOMM_MAGIC || grp.kind != GIN_GROUP_THREAD))
+    if (GIN_UNLIKELY(g->dc->magic != GIN_DEVCOMM_MAGIC || grp.kind != GIN_GROUP_THREAD ||
+                     (g->flags & GIN_I_DC_NET)))
         return gin_i_complete(g, grp, gin_team_invalid(), -1, GIN_I_FENCE, NULL);
     GIN_FENCE_RELEASE();
     return GIN_OK;
@@ -225,7 +229,8 @@ GIN_OP int gin_fence_all(const gin_t *g, gin_group_t grp)
 
 GIN_OP int gin_quiet_x(const gin_t *g, gin_group_t grp, const gin_wait_opt_t *opt)
 {
-    if (GIN_UNLIKELY(g->dc->magic != GIN_DEVCOMM_MAGIC || grp.kind != GIN_GROUP_THREAD))
+    if (GIN_UNLIKELY(g->dc->magic != GIN_DEVCOMM_MAGIC || grp.kind != GIN_GROUP_THREAD ||
+                     (g->flags & GIN_I_DC_NET)))
         return gin_i_complete(g, grp, gin_team_invalid(), -1, GIN_I_QUIET, opt);
     GIN_FENCE_SEQ_CST();
     return GIN_OK;

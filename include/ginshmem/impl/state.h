@@ -120,6 +120,7 @@ enum gin_i_dc_flags {
     GIN_I_DC_STRONG = 1, /* strong signals may be used */
     GIN_I_DC_VA = 2,     /* _at signals may be used */
     GIN_I_DC_CHECK = 4,  /* GINSHMEM_CHECK=1: everything goes through the library */
+    GIN_I_DC_NET = 32,   /* host threads: operations may be under way on the network */
     /* of a kernel's binding only */
     GIN_I_DC_ALL = 8,        /* bound to GIN_ALL_CONTEXTS */
     GIN_I_DC_DEAD = 16,      /* bound to nothing */

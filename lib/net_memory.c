@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What of this rank's memory the network reaches: the heap, chunk by chunk as it grows, and the
+ * registrations of other windows; and which window names lead there. A registration that fails on
+ * one rank is undone on all: the window lives without the network, and operations say so.
+ */
+#include <stdlib.h>
+
+#include "net_up.h"
+#include "window_impl.h"
+
+/* Same on all ranks: the region, or NULL. */
+static struct gi_core_region *open_region(gin_comm_t *comm, void *addr, uint64_t bytes)
+{
+    const struct gi_core_region_config c = {
+        .memory = {.kind = GI_NET_HOST, .addr = addr, .bytes = bytes, .fd = -1}};
+    struct gi_core_region *region = NULL;
+    int st = gi_core_region_open(comm->net->core, &c, &region);
+    int all = gi_agree_on(comm, GI_AGREE_WINDOW, 0, 0, 0, st);
+    if (all == GIN_OK)
+        return region;
+    gi_warn("net", "%llu bytes are not reached by the network: %s", (unsigned long long)bytes,
+            gin_last_error());
+    if (st == GIN_OK)
+        gi_core_region_close(comm->net->core, region);
+    return NULL;
+}
+
+/* Pieces of [off, off + bytes) of the heap, as a window of its own; their number. */
+static uint32_t heap_pieces(const struct gi_net *n, uint64_t off, uint64_t bytes,
+                            struct gi_core_piece *pieces)
+{
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < n->n_chunks; i++) {
+        const struct gi_net_chunk *c = &n->chunks[i];
+        uint64_t from = off > c->off ? off : c->off, to = off + bytes;
+        to = to < c->off + c->bytes ? to : c->off + c->bytes;
+        if (from < to)
+            pieces[k++] = (struct gi_core_piece){.off = from - off,
+                                                 .bytes = to - from,
+                                                 .region = c->region,
+                                                 .region_off = from - c->off};
+    }
+    return k;
+}
+
+static uint32_t name_of(uint64_t handle)
+{
+    gin_window_t w = {handle};
+    return gin_i_desc_window(w);
+}
+
+void gi_net_window_set(gin_comm_t *comm, uint64_t handle, const struct gi_window *p, uint64_t bytes)
+{
+    const struct gi_net *n = comm->net;
+    if (n == NULL || !gi_net_has(comm, p))
+        return;
+    struct gi_core_piece *pieces = calloc(n->n_chunks + 1, sizeof(*pieces));
+    uint32_t k = 1;
+    int st = pieces != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "no memory for a window's pieces");
+    if (st == GIN_OK && p->reg->heap)
+        k = heap_pieces(n, p->off, bytes, pieces);
+    else if (st == GIN_OK)
+        pieces[0] = (struct gi_core_piece){
+            .off = 0, .bytes = bytes, .region = p->reg->net, .region_off = p->off};
+    if (st == GIN_OK && k != 0)
+        st = gi_core_window_set(n->core, name_of(handle), pieces, k);
+    if (st != GIN_OK)
+        gi_warn("net", "window %#llx is not reached by the network: %s", (unsigned long long)handle,
+                gin_last_error());
+    free(pieces);
+}
+
+void gi_net_window_drop(gin_comm_t *comm, uint64_t handle)
+{
+    if (comm->net != NULL)
+        gi_core_window_drop(comm->net->core, name_of(handle));
+}
+
+bool gi_net_has(const gin_comm_t *comm, const struct gi_window *p)
+{
+    if (comm->net == NULL || p->reg == NULL)
+        return false;
+    return p->reg->heap == GI_HOST_HEAP ? comm->net->n_chunks != 0 : p->reg->net != NULL;
+}
+
+void gi_net_heap_grown(gin_comm_t *comm, uint64_t size)
+{
+    struct gi_net *n = comm->net;
+    if (n == NULL || size <= n->covered)
+        return;
+    char *base = (char *)gi_control(comm, comm->shm->lsa_rank) + GI_CONTROL;
+    struct gi_core_region *region = NULL;
+    if (n->n_chunks == GI_NET_CHUNKS) /* on all ranks */
+        gi_warn("net", "the heap beyond %llu bytes is not reached by the network: it grew %u times",
+                (unsigned long long)n->covered, GI_NET_CHUNKS);
+    else
+        region = open_region(comm, base + n->covered, size - n->covered);
+    if (region == NULL)
+        return;
+    n->chunks[n->n_chunks] =
+        (struct gi_net_chunk){.off = n->covered, .bytes = size - n->covered, .region = region};
+    GIN_STORE_RELEASE(&n->n_chunks, n->n_chunks + 1); /* operations look at them meanwhile */
+    n->covered = size;
+}
+
+void gi_net_reg_open(gin_comm_t *comm, struct gi_registration *reg)
+{
+    if (comm->net == NULL || reg->bytes == 0 || reg->heap)
+        return;
+    /* a part in GPU memory is not reached; others' may be */
+    reg->net =
+        open_region(comm, (void *)(uintptr_t)reg->addr[comm->rank], reg->gpu ? 0 : reg->bytes);
+}
+
+void gi_net_reg_close(gin_comm_t *comm, struct gi_registration *reg)
+{
+    if (comm->net != NULL && reg->net != NULL)
+        gi_core_region_close(comm->net->core, reg->net);
+    reg->net = NULL;
+}
+
+struct gi_core_region *gi_net_region_of(gin_comm_t *comm, const void *addr, uint64_t bytes)
+{
+    const struct gi_net *n = comm->net;
+    uint64_t at = (uint64_t)(uintptr_t)addr, id;
+    uint64_t off = at - (uint64_t)(uintptr_t)gi_control(comm, comm->shm->lsa_rank) - GI_CONTROL;
+    uint32_t chunks = GIN_LOAD_ACQUIRE(&n->n_chunks);
+    for (uint32_t i = 0; i < chunks; i++)
+        if (off >= n->chunks[i].off && off - n->chunks[i].off < n->chunks[i].bytes)
+            return bytes <= n->chunks[i].bytes - (off - n->chunks[i].off) ? n->chunks[i].region
+                                                                          : NULL;
+    if (!gi_window_index_find(&comm->windows->index, at, &id))
+        return NULL;
+    const struct gi_registration *reg = gi_window_private(&comm->windows->table, (uint32_t)id)->reg;
+    if (reg == NULL || reg->net == NULL)
+        return NULL;
+    uint64_t start = reg->addr[comm->rank];
+    return at >= start && at - start <= reg->bytes && bytes <= reg->bytes - (at - start) ? reg->net
+                                                                                         : NULL;
+}
+
+/* ---- all there is, when the network comes and goes ---- */
+
+/* Live windows of host memory, in the order of ids. */
+static void each_window(gin_comm_t *comm, void (*fn)(gin_comm_t *comm, uint64_t handle,
+                                                     const struct gi_window *p, uint64_t bytes))
+{
+    const struct gi_window_table *t = &comm->windows->table;
+    for (uint32_t id = 0; id < t->made; id++) {
+        const struct gin_i_window *w = gi_window_at(t, id);
+        if (w->handle != 0 && w->kind == GIN_KIND_HOST)
+            fn(comm, w->handle, gi_window_private(t, id), w->size);
+    }
+}
+
+static void drop(gin_comm_t *comm, uint64_t handle, const struct gi_window *p, uint64_t bytes)
+{
+    (void)p;
+    (void)bytes;
+    gi_net_window_drop(comm, handle);
+}
+
+void gi_net_windows_up(gin_comm_t *comm)
+{
+    for (struct gi_registration *g = comm->windows->regs; g != NULL; g = g->next)
+        gi_net_reg_open(comm, g); /* the list is the same everywhere */
+    gi_net_heap_grown(comm, gi_heap_size(comm->heap));
+    each_window(comm, gi_net_window_set);
+}
+
+void gi_net_windows_down(gin_comm_t *comm)
+{
+    each_window(comm, drop);
+    for (struct gi_registration *g = comm->windows->regs; g != NULL; g = g->next)
+        gi_net_reg_close(comm, g);
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Posting to the network's core, and waiting for what was posted. A context is owned only for the
+ * time of a call into the core; who waits lets go of it between two looks, so that other threads'
+ * operations get through.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "net_ops.h"
+
+/* ---- contexts ---- */
+
+static void fill_config(struct gi_devcomm *d, uint32_t c, struct gi_core_ctx_config *config)
+{
+    const gin_devcomm_reqs_t *r = &d->reqs;
+    char *heap = (char *)gi_control(d->comm, d->comm->shm->lsa_rank) + GI_CONTROL;
+    *config = (struct gi_core_ctx_config){.home = c, .shared = true};
+    if (c == r->contexts) /* the barriers' has no signals */
+        return;
+    struct gin_i_cells *cells = (struct gin_i_cells *)(void *)(heap + d->off);
+    /* LSA peers raise the same cell, so whoever adds for the network adds atomically, too */
+    config->cells = (struct gi_core_cells){.first = &cells[(size_t)c * r->signals].cpu,
+                                           .stride = sizeof(*cells),
+                                           .n = r->signals,
+                                           .shared = true};
+}
+
+int gi_net_contexts_open(struct gi_devcomm *d)
+{
+    struct gi_net *net = d->comm->net;
+    uint32_t n = d->reqs.contexts + 1;
+    if (net == NULL)
+        return GIN_OK;
+    struct gi_core_ctx_config *config = calloc(n, sizeof(*config));
+    d->net = calloc(n, sizeof(*d->net));
+    int st = config != NULL && d->net != NULL
+                 ? GIN_OK
+                 : gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %u contexts", n);
+    st = gi_agree_on(d->comm, GI_AGREE_DEVCOMM, n, 0, 0, st);
+    for (uint32_t c = 0; st == GIN_OK && c < n; c++)
+        fill_config(d, c, &config[c]);
+    if (st == GIN_OK) {
+        st = gi_core_ctx_open(net->core, n, config, d->net);
+        int all = gi_agree_on(d->comm, GI_AGREE_DEVCOMM, n, 0, 0, st);
+        if (st == GIN_OK && all != GIN_OK)
+            gi_net_contexts_close(d);
+        st = all;
+    }
+    free(config);
+    if (st != GIN_OK) {
+        free(d->net);
+        d->net = NULL;
+    }
+    return st;
+}
+
+void gi_net_contexts_close(struct gi_devcomm *d)
+{
+    for (uint32_t c = 0; d->net != NULL && c <= d->reqs.contexts; c++)
+        gi_core_ctx_close(d->net[c]);
+    free(d->net);
+    d->net = NULL;
+}
+
+int gi_net_allowed(const struct gi_devcomm *d, int world, const char *call)
+{
+    const gin_comm_t *comm = d->comm;
+    const gin_devcomm_reqs_t *r = &d->reqs;
+    if (d->net == NULL)
+        return gi_fail(GIN_ENOTSUP, "%s: rank %d needs the network, and there is none: %s", call,
+                       world, gi_net_why(comm));
+    if (r->paths != 0 && !(r->paths & GIN_PATH_NET))
+        return gi_fail(GIN_ENOTSUP,
+                       "%s: rank %d is reached by the network, which reqs.paths 0x%x leave out "
+                       "(GIN_PATH_NET)",
+                       call, world, r->paths);
+    if (r->connection == GIN_CONNECT_NONE && world != comm->rank)
+        return gi_fail(GIN_ENOTSUP,
+                       "%s: rank %d is reached by the network, and reqs.connection is "
+                       "GIN_CONNECT_NONE",
+                       call, world);
+    if (r->connection == GIN_CONNECT_RAIL && world != comm->rank &&
+        comm->shm->index_of[world] != comm->shm->lsa_rank)
+        return gi_fail(GIN_ENOTSUP,
+                       "%s: rank %d is neither load/store accessible nor in my rail team, and "
+                       "reqs.connection is GIN_CONNECT_RAIL",
+                       call, world);
+    return GIN_OK;
+}
+
+/* ---- failures ---- */
+
+static struct gi_core_ctx *context_of(const gin_t *g)
+{
+    return gi_devcomm_of(g)->net[g->ctx->index];
+}
+
+/* What a context died of, or what the core said of one operation. */
+static int failure(const gin_t *g, struct gi_core_ctx *ctx, int world, int st, const char *call)
+{
+    int rank = -1;
+    const char *text = NULL;
+    int sticky = gi_core_ctx_status(ctx, &rank, &text);
+    if (sticky != GIN_OK && g != NULL)
+        GIN_STORE_RELAXED(&g->ctx->error, sticky);
+    if (st == sticky && text != NULL)
+        return gi_fail(st, "%s: %s", call, text);
+    if (world >= 0)
+        return gi_fail(st, "%s: rank %d: the network refuses (%s)", call, world,
+                       gin_status_name(st));
+    return gi_fail(st, "%s: %s", call, gin_status_name(st));
+}
+
+/* ---- posting ---- */
+
+typedef int (*post_fn)(struct gi_core_ctx *ctx, int world, void *op);
+
+static int post_put(struct gi_core_ctx *ctx, int world, void *op)
+{
+    return gi_core_put(ctx, world, op);
+}
+
+static int post_get(struct gi_core_ctx *ctx, int world, void *op)
+{
+    return gi_core_get(ctx, world, op);
+}
+
+static int post_amo(struct gi_core_ctx *ctx, int world, void *op)
+{
+    return gi_core_amo(ctx, world, op);
+}
+
+static int post_fence(struct gi_core_ctx *ctx, int world, void *op)
+{
+    (void)op;
+    return gi_core_fence(ctx, world);
+}
+
+static int post_once(struct gi_core_ctx *ctx, int world, post_fn post, void *op)
+{
+    gi_core_enter(ctx);
+    int st = post(ctx, world, op);
+    if (st == GIN_EAGAIN && gi_core_progress(ctx) > 0)
+        st = post(ctx, world, op);
+    gi_core_leave(ctx);
+    return st;
+}
+
+void gi_net_wait_begin(struct gi_wait *w, gin_comm_t *comm, uint64_t timeout_ns, const char *what)
+{
+    uint64_t deadline = timeout_ns != 0 ? gi_deadline_in(timeout_ns) : GI_NEVER;
+    gi_wait_begin(w, 0, deadline, gi_comm_health, comm, what);
+    w->rank = comm->rank;
+    if (comm->net != NULL) {
+        w->progress = gi_net_progress;
+        atomic_fetch_add_explicit(&comm->net->waiting, 1, memory_order_relaxed);
+    }
+}
+
+void gi_net_wait_end(struct gi_wait *w, gin_comm_t *comm)
+{
+    gi_wait_end(w);
+    if (comm->net != NULL)
+        atomic_fetch_sub_explicit(&comm->net->waiting, 1, memory_order_relaxed);
+}
+
+static int post_to(const gin_t *g, struct gi_core_ctx *ctx, int world, post_fn fn, void *op,
+                   const char *call)
+{
+    gin_comm_t *comm = gi_comm_of(g);
+    struct gi_wait w;
+    int st = post_once(ctx, world, fn, op), over = GIN_OK;
+    if (GIN_LIKELY(st == GIN_OK))
+        return GIN_OK;
+    if (st == GIN_EAGAIN) {
+        gi_net_wait_begin(&w, comm, 0, "room for an operation of context # to rank #");
+        w.detail[0] = g->ctx->index;
+        w.detail[1] = (uint64_t)world;
+        while (st == GIN_EAGAIN && (over = gi_wait_step(&w)) == GIN_OK)
+            st = post_once(ctx, world, fn, op);
+        gi_net_wait_end(&w, comm);
+    }
+    if (over != GIN_OK)
+        return gi_fail_context("%s", call);
+    return st == GIN_OK ? st : failure(g, ctx, world, st, call);
+}
+
+static int post(const gin_t *g, int world, post_fn fn, void *op, const char *call)
+{
+    return post_to(g, context_of(g), world, fn, op, call);
+}
+
+/* ---- completion ---- */
+
+/* What is waited for: all of a context, or one rank of it. */
+struct until {
+    const gin_t *g;
+    struct gi_core_ctx *ctx;
+    int world; /* GI_CORE_ALL: all */
+    enum gin_i_flush_what what;
+    uint64_t mark;
+};
+
+static int look(const struct until *u)
+{
+    if (u->what == GIN_I_QUIET)
+        return gi_core_settled(u->ctx, u->world, u->mark);
+    return u->world == GI_CORE_ALL ? gi_core_flushed(u->ctx, u->mark)
+                                   : gi_core_flushed_peer(u->ctx, u->world, u->mark);
+}
+
+/* 1: reached, 0: not yet, or the sticky status. */
+static int reached(const struct until *u)
+{
+    gi_core_enter(u->ctx);
+    int r = look(u);
+    if (r == 0 && gi_core_progress(u->ctx) > 0)
+        r = look(u);
+    gi_core_leave(u->ctx);
+    return r;
+}
+
+static int wait_until(const struct until *u, gin_comm_t *comm, uint64_t timeout_ns, bool poll,
+                      const char *call)
+{
+    struct gi_wait w;
+    int st = GIN_OK, r = reached(u);
+    for (uint32_t i = 0; r == 0 && !poll && i < comm->spin; i++)
+        r = reached(u);
+    if (r == 0 && poll)
+        return GIN_EAGAIN;
+    if (r == 0) {
+        atomic_fetch_add_explicit(&comm->n_waits, 1, memory_order_relaxed);
+        gi_net_wait_begin(&w, comm, timeout_ns, "completion of context # (rank #)");
+        w.detail[0] = u->g != NULL ? u->g->ctx->index : 0;
+        w.detail[1] = (uint64_t)(int64_t)u->world;
+        while (r == 0 && (st = gi_wait_step(&w)) == GIN_OK)
+            r = reached(u);
+        gi_net_wait_end(&w, comm);
+    }
+    if (r == 1)
+        return GIN_OK;
+    if (r < 0)
+        return failure(u->g, u->ctx, u->world, r, call);
+    if (st == GIN_ETIMEDOUT)
+        return gi_fail(GIN_ETIMEDOUT, "%s: not complete after %.3f s", call,
+                       (double)timeout_ns * 1e-9);
+    return gi_fail_context("%s", call);
+}
+
+static uint64_t mark_of(struct gi_core_ctx *ctx, int world)
+{
+    gi_core_enter(ctx);
+    uint64_t mark = world == GI_CORE_ALL ? gi_core_mark(ctx) : gi_core_mark_peer(ctx, world);
+    gi_core_leave(ctx);
+    return mark;
+}
+
+static int complete_one(const gin_t *g, struct gi_core_ctx *ctx, int world,
+                        enum gin_i_flush_what what, const gin_wait_opt_t *opt, const char *call)
+{
+    const struct gi_devcomm *d = gi_devcomm_of(g);
+    uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
+    if (what == GIN_I_FENCE)
+        return post_to(g, ctx, world, post_fence, NULL, call);
+    struct until u = {g, ctx, world, what, mark_of(ctx, world)};
+    return wait_until(&u, d->comm, ns, opt != NULL && opt->poll, call);
+}
+
+int gi_net_complete(const gin_t *g, int world, enum gin_i_flush_what what,
+                    const gin_wait_opt_t *opt, const char *call)
+{
+    const struct gi_devcomm *d = gi_devcomm_of(g);
+    int peer = world < 0 ? GI_CORE_ALL : world, st = GIN_OK;
+    if (d->net == NULL)
+        return GIN_OK;
+    if (g->ctx->index != GIN_ALL_CONTEXTS)
+        return complete_one(g, context_of(g), peer, what, opt, call);
+    for (uint32_t c = 0; st == GIN_OK && c < d->reqs.contexts; c++)
+        st = complete_one(g, d->net[c], peer, what, opt, call);
+    return st;
+}
+
+int gi_net_quiet_all(gin_comm_t *comm, const char *call)
+{
+    int st = GIN_OK;
+    if (comm->net == NULL)
+        return GIN_OK;
+    for (struct gi_devcomm *d = comm->devcomms; d != NULL; d = d->next)
+        for (uint32_t c = 0; st == GIN_OK && d->net != NULL && c <= d->reqs.contexts; c++) {
+            struct until u = {NULL, d->net[c], GI_CORE_ALL, GIN_I_QUIET,
+                              mark_of(d->net[c], GI_CORE_ALL)};
+            st = wait_until(&u, comm, comm->env.coll_timeout, false, call);
+        }
+    return st;
+}
+
+uint64_t gi_net_mark(const gin_t *g, int world)
+{
+    return gi_devcomm_of(g)->net != NULL ? mark_of(context_of(g), world) : 0;
+}
+
+int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_opt_t *opt,
+                     const char *call)
+{
+    const struct gi_devcomm *d = gi_devcomm_of(g);
+    uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
+    if (d->net == NULL)
+        return GIN_OK;
+    struct until u = {g, context_of(g), world, GIN_I_FLUSH, mark};
+    return wait_until(&u, d->comm, ns, opt != NULL && opt->poll, call);
+}
+
+/* ---- the operations ---- */
+
+/*
+ * To a load/store peer the next operation may take loads and stores, whose signals do not ask
+ * whether anything is still under way here: so nothing is, once the call returns.
+ */
+static int settle_near(const gin_t *g, int world, const char *call)
+{
+    if (GIN_LIKELY(g->lsa_of[world] < 0))
+        return GIN_OK;
+    struct until u = {g, context_of(g), world, GIN_I_QUIET, mark_of(context_of(g), world)};
+    return wait_until(&u, gi_comm_of(g), 0, false, call);
+}
+
+/* Memory that had to be registered for this one operation. */
+struct lent {
+    struct gi_core *core;
+    struct gi_core_region *region;
+};
+
+static int lend(const gin_t *g, void *addr, uint64_t bytes, struct gi_core_region **region,
+                struct lent *l)
+{
+    gin_comm_t *comm = gi_comm_of(g);
+    *l = (struct lent){.core = comm->net->core};
+    *region = NULL;
+    if (bytes == 0 || !comm->net->needs_region)
+        return GIN_OK;
+    *region = gi_net_region_of(comm, addr, bytes);
+    if (*region != NULL)
+        return GIN_OK;
+    const struct gi_core_region_config c = {
+        .memory = {.kind = GI_NET_HOST, .addr = addr, .bytes = bytes, .fd = -1}};
+    int st = gi_core_local_open(l->core, &c, &l->region);
+    *region = l->region;
+    return st;
+}
+
+/* The network reads and writes it no more. */
+static int give_back(const gin_t *g, int world, struct lent *l, int st, const char *call)
+{
+    if (l->region == NULL)
+        return st;
+    if (st == GIN_OK)
+        st = gi_net_wait_mark(g, world, gi_net_mark(g, world), NULL, call);
+    gi_core_region_close(l->core, l->region);
+    return st;
+}
+
+int gi_net_put(const gin_t *g, int world, struct gi_core_put *p, const char *call)
+{
+    struct lent l = {0};
+    int st = gi_net_allowed(gi_devcomm_of(g), world, call);
+    if (st != GIN_OK)
+        return st;
+    p->copy = p->bytes <= 16;
+    if (!p->copy)
+        st = lend(g, (void *)(uintptr_t)p->src, p->bytes, &p->region, &l);
+    if (st == GIN_OK)
+        st = post(g, world, post_put, p, call);
+    st = give_back(g, world, &l, st, call);
+    return st == GIN_OK ? settle_near(g, world, call) : st;
+}
+
+int gi_net_get(const gin_t *g, int world, struct gi_core_get *p, const char *call)
+{
+    struct lent l = {0};
+    int st = gi_net_allowed(gi_devcomm_of(g), world, call);
+    if (st == GIN_OK)
+        st = lend(g, p->dst, p->bytes, &p->region, &l);
+    if (st == GIN_OK)
+        st = post(g, world, post_get, p, call);
+    st = give_back(g, world, &l, st, call);
+    return st == GIN_OK ? settle_near(g, world, call) : st;
+}
+
+/*
+ * The old value of an atomic, which a thread waits for. The thread's own, to be used again; one
+ * that the thread gave up on stays with the core for good.
+ */
+struct answer {
+    struct gi_core_notice notice;
+    atomic_int status; /* 1: not yet */
+    uint64_t old;
+};
+
+static _Thread_local struct answer *answer;
+
+static void answered(struct gi_core_notice *n, int status)
+{
+    struct answer *a = (struct answer *)(void *)n;
+    atomic_store_explicit(&a->status, status, memory_order_release);
+}
+
+static struct answer *take_answer(void)
+{
+    if (answer == NULL)
+        answer = calloc(1, sizeof(*answer));
+    if (answer == NULL)
+        return NULL;
+    answer->notice.fn = answered;
+    atomic_store_explicit(&answer->status, 1, memory_order_relaxed);
+    return answer;
+}
+
+static int await(const gin_t *g, int world, struct answer *a, const char *call)
+{
+    gin_comm_t *comm = gi_comm_of(g);
+    struct gi_core_ctx *ctx = context_of(g);
+    struct gi_wait w;
+    int st = GIN_OK;
+    gi_net_wait_begin(&w, comm, 0, "an atomic of context # at rank #");
+    w.detail[0] = g->ctx->index;
+    w.detail[1] = (uint64_t)world;
+    while (atomic_load_explicit(&a->status, memory_order_acquire) == 1 && st == GIN_OK) {
+        if (gi_core_try(ctx)) {
+            gi_core_progress(ctx);
+            gi_core_leave(ctx);
+        }
+        if (atomic_load_explicit(&a->status, memory_order_acquire) == 1)
+            st = gi_wait_step(&w);
+    }
+    gi_net_wait_end(&w, comm);
+    int got = atomic_load_explicit(&a->status, memory_order_acquire);
+    if (got == GIN_OK)
+        return GIN_OK;
+    if (got != 1)
+        return failure(g, ctx, world, got, call);
+    answer = NULL;
+    return gi_fail_context("%s", call);
+}
+
+int gi_net_amo(const gin_t *g, int world, struct gi_core_amo *a, const char *call)
+{
+    struct answer *mine = NULL;
+    uint64_t *old = a->old;
+    int st = gi_net_allowed(gi_devcomm_of(g), world, call);
+    if (st != GIN_OK)
+        return st;
+    if (old != NULL) {
+        mine = take_answer();
+        if (mine == NULL)
+            return gi_fail(GIN_ENOMEM, "%s: no memory for an answer", call);
+        a->old = &mine->old;
+        a->notice = &mine->notice;
+    }
+    st = post(g, world, post_amo, a, call);
+    if (st == GIN_OK && mine != NULL)
+        st = await(g, world, mine, call);
+    if (st == GIN_OK && mine != NULL)
+        *old = mine->old;
+    return st == GIN_OK ? settle_near(g, world, call) : st;
+}
+
+int gi_net_tick(struct gi_devcomm *d, int world, uint64_t heap_off)
+{
+    struct gi_core_ctx *ctx = d->net[d->reqs.contexts];
+    struct gi_core_put p = {
+        .action = {.kind = GI_CORE_WORD_ADD,
+                   .id = gin_i_desc_window(gin_heap_window(d->comm, GIN_KIND_HOST)),
+                   .off = heap_off,
+                   .value = 1}};
+    gi_core_enter(ctx);
+    int st = gi_core_put(ctx, world, &p);
+    gi_core_leave(ctx);
+    return st == GIN_OK || st == GIN_EAGAIN ? st : failure(NULL, ctx, world, st, "gin_barrier");
+}

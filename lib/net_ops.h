@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations of host threads that take the network: the calling thread posts them itself, waits
+ * for room if there is none, and drives the network while it waits for completion.
+ */
+#ifndef GI_NET_OPS_H
+#define GI_NET_OPS_H
+
+#include "devcomm.h"
+#include "net_up.h"
+
+/* The contexts of a device communicator on the network, one more than it has: the last one is the
+ * barriers'. Collective; all ranks or none. Nothing to do without a network. */
+int gi_net_contexts_open(struct gi_devcomm *d);
+void gi_net_contexts_close(struct gi_devcomm *d); /* behind a barrier */
+
+/* May operations of this device communicator to a rank take the network? Else recorded why not. */
+int gi_net_allowed(const struct gi_devcomm *d, int world, const char *call);
+
+/* Each does the whole operation, or records why not. */
+int gi_net_put(const gin_t *g, int world, struct gi_core_put *p, const char *call);
+int gi_net_get(const gin_t *g, int world, struct gi_core_get *p, const char *call);
+int gi_net_amo(const gin_t *g, int world, struct gi_core_amo *a, const char *call);
+
+/* Flush, fence or quiet of g's context, or of all; of one rank, or of all with world -1. */
+int gi_net_complete(const gin_t *g, int world, enum gin_i_flush_what what,
+                    const gin_wait_opt_t *opt, const char *call);
+/* A point in the stream to one rank, and whether everything before it is complete here. */
+uint64_t gi_net_mark(const gin_t *g, int world);
+int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_opt_t *opt,
+                     const char *call);
+/* Everything on all device communicators is complete at its targets. */
+int gi_net_quiet_all(gin_comm_t *comm, const char *call);
+
+/* gi_wait_begin() and _end() of a wait in earnest, which drives the network if there is one. */
+void gi_net_wait_begin(struct gi_wait *w, gin_comm_t *comm, uint64_t timeout_ns, const char *what);
+void gi_net_wait_end(struct gi_wait *w, gin_comm_t *comm);
+
+/* Of a barrier: raise a word of the heap at a rank by one. GIN_EAGAIN: not now. */
+int gi_net_tick(struct gi_devcomm *d, int world, uint64_t heap_off);
+
+#endif

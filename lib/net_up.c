@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bringing the network up and taking it down, and the thread that drives it.
+ *
+ * Every rank opens its domain alone; then all show what they have got. If one has nothing, the job
+ * has no network, which is no failure: what needs it is refused with that rank's reason. If they
+ * have got different providers, that is a failure of the call, with both names.
+ *
+ * The thread polls, since peers' operations move only while somebody does, and gives way to threads
+ * that wait: those poll anyway. Idle it sleeps on the network's descriptors, where there are any.
+ */
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net_up.h"
+#include "devcomm.h"
+#include "net_ops.h"
+#include "transport/ofi/ofi.h"
+#include "window_impl.h"
+
+#define FDS      64
+#define EAGER    2000u /* idle rounds before it gives cores away; few where they are scarce */
+#define CROWDED  20u
+#define GIVE_NS  1000000u /* a thread that waits does the work */
+#define NAP_NS   50000u   /* without descriptors to sleep on: the first nap, then longer ones */
+#define LONG_NS  1000000u
+#define SLEEP_NS 10000000u /* new contexts are seen that soon */
+
+static const struct gi_net_ops *test_ops;
+static const void *(*test_more)(int rank);
+
+void gi_net_use(const struct gi_net_ops *ops, const void *(*more)(int rank))
+{
+    test_ops = ops;
+    test_more = more;
+}
+
+/* ---- the thread ---- */
+
+void gi_net_progress(void *arg)
+{
+    gin_comm_t *comm = arg;
+    if (comm->net != NULL)
+        gi_core_poll(comm->net->core);
+}
+
+static void rest(struct gi_net *n, uint32_t idle, bool crowded)
+{
+    struct pollfd fds[FDS];
+    int fd[FDS];
+    uint64_t ns = SLEEP_NS;
+    if (atomic_load_explicit(&n->waiting, memory_order_relaxed) != 0) {
+        gi_os_sleep_ns(GIVE_NS);
+        return;
+    }
+    if (idle < (crowded ? CROWDED : EAGER)) {
+        if (crowded || idle % 16 == 0)
+            gi_os_yield();
+        else
+            GIN_PAUSE();
+        return;
+    }
+    int k = gi_core_sleep(n->core, fd, FDS, &ns);
+    if (k <= 0) {
+        uint64_t nap = NAP_NS << ((idle / 64) < 5 ? idle / 64 : 5);
+        gi_os_sleep_ns(nap < LONG_NS ? nap : LONG_NS);
+        return;
+    }
+    for (int i = 0; i < k; i++)
+        fds[i] = (struct pollfd){.fd = fd[i], .events = POLLIN};
+    gi_os_poll(fds, (unsigned)k, gi_deadline_in(ns < SLEEP_NS ? ns : SLEEP_NS));
+}
+
+static void *run(void *arg)
+{
+    struct gi_net *n = arg;
+    bool crowded = gi_os_cores() < 2 * n->comm->node_size;
+    uint32_t idle = 0;
+    gi_log_set_rank(n->comm->rank);
+    while (atomic_load_explicit(&n->stop, memory_order_acquire) == 0) {
+        idle = gi_core_poll(n->core) > 0 ? 0 : idle + 1;
+        if (idle != 0)
+            rest(n, idle, crowded);
+    }
+    return NULL;
+}
+
+/* ---- what peers' messages name ---- */
+
+static int resolve(void *arg, uint32_t name, uint64_t off, uint64_t bytes, void **at)
+{
+    const struct gi_net *n = arg;
+    const struct gi_window_table *t = &n->comm->windows->table;
+    uint32_t id = name & (GI_WINDOW_IDS - 1);
+    const struct gin_i_window *w = gi_window_at(t, id);
+    uint64_t handle = GIN_LOAD_ACQUIRE(&w->handle);
+    if (handle == 0 || ((uint32_t)(handle >> 32) & 0xfff) != name >> 20)
+        return GIN_ESTATE;
+    if (w->kind == GIN_KIND_CUDA)
+        return GIN_ENOTSUP;
+    uint64_t size = GIN_LOAD_RELAXED(&w->size);
+    if (off > size || bytes > size - off)
+        return GIN_ERANGE;
+    *at = (void *)(uintptr_t)(w->local + off);
+    return GIN_OK;
+}
+
+static void peer_lost(void *arg, int rank, const char *why)
+{
+    struct gi_net *n = arg;
+    char text[sizeof(n->comm->status_text)];
+    if (atomic_load_explicit(&n->comm->leaving, memory_order_acquire) != 0)
+        return; /* it may have gone before me */
+    snprintf(text, sizeof(text), "rank %d on host %.40s is lost: %.100s", rank,
+             n->comm->cards[rank].host_id, why != NULL ? why : "no answer");
+    gi_comm_set_failed(n->comm, GIN_EPEER, rank, text);
+}
+
+/* ---- opening ---- */
+
+/* What a rank has got, shown to all. */
+struct ballot {
+    int32_t status;
+    char provider[64], version[24], why[160];
+};
+
+static void open_domain(struct gi_net *n, struct ballot *b)
+{
+    gin_comm_t *comm = n->comm;
+    const struct gi_net_ops *ops = test_ops != NULL ? test_ops : &gi_ofi_ops;
+    struct gi_net_config c = {
+        .provider = comm->env.provider[0] != 0 ? comm->env.provider : NULL,
+        .nic = comm->env.nic[0] != 0 ? comm->env.nic : NULL,
+        .rank = comm->rank,
+        .size = comm->size,
+        .self_test = true,
+        .more = test_ops != NULL && test_more != NULL ? test_more(comm->rank) : NULL,
+    };
+    memset(b, 0, sizeof(*b));
+    if (comm->env.disable_net)
+        b->status = gi_fail(GIN_ENOTSUP, "GINSHMEM_DISABLE_NET=1");
+    else
+        b->status = ops->open(&c, &n->domains[0]);
+    if (b->status != GIN_OK) {
+        snprintf(b->why, sizeof(b->why), "%.150s", gin_last_error());
+        return;
+    }
+    n->n_domains = 1;
+    const struct gi_net_caps *caps = ops->caps(n->domains[0]);
+    snprintf(b->provider, sizeof(b->provider), "%.60s", caps->name);
+    snprintf(b->version, sizeof(b->version), "%.20s", caps->version);
+}
+
+/* GIN_OK: all have the same; GIN_ENOTSUP: somebody has none, which net_why says; or a failure. */
+static int compare(gin_comm_t *comm, const struct ballot *mine)
+{
+    struct ballot *all = malloc((size_t)comm->size * sizeof(*all));
+    int st = all != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "no memory for %d ranks", comm->size);
+    st = gi_agree_on(comm, GI_AGREE_HEAP, 0, 0, 0, st);
+    if (st == GIN_OK)
+        st = gi_comm_gather(comm, mine, all, sizeof(*mine));
+    for (int r = 0; st == GIN_OK && r < comm->size; r++)
+        if (all[r].status != GIN_OK) {
+            snprintf(comm->net_why, sizeof(comm->net_why), "rank %d: %.150s", r, all[r].why);
+            st = GIN_ENOTSUP;
+        }
+    for (int r = 1; st == GIN_OK && r < comm->size; r++)
+        if (strcmp(all[r].provider, all[0].provider) != 0 ||
+            strcmp(all[r].version, all[0].version) != 0)
+            st = gi_fail(GIN_EMISMATCH,
+                         "the network differs: rank 0 has provider %s (%s), rank %d has %s (%s); "
+                         "set GINSHMEM_PROVIDER alike",
+                         all[0].provider, all[0].version, r, all[r].provider, all[r].version);
+    free(all);
+    return st;
+}
+
+static int gather(void *arg, const void *mine, void *all, size_t bytes)
+{
+    return gi_comm_gather(arg, mine, all, bytes);
+}
+
+static int open_core(struct gi_net *n)
+{
+    gin_comm_t *comm = n->comm;
+    const struct gi_core_config c = {
+        .rank = comm->rank,
+        .size = comm->size,
+        .domains = n->domains,
+        .n_domains = n->n_domains,
+        .allgather = gather,
+        .allgather_arg = comm,
+        .hooks = {.arg = n, .resolve = resolve, .peer_lost = peer_lost},
+        .peer_timeout_ns = comm->env.peer_timeout,
+    };
+    int st = gi_core_open(&c, &n->core);
+    if (st == GIN_OK)
+        n->needs_region = gi_core_needs_region(n->core);
+    return st;
+}
+
+static int start(struct gi_net *n)
+{
+    int err = gi_os_thread(&n->thread, run, n, "gin-net");
+    if (err != 0)
+        return gi_fail(GIN_ESYS, "cannot start the network's thread: %s", gi_os_strerror(err));
+    n->started = true;
+    return GIN_OK;
+}
+
+static void free_net(struct gi_net *n)
+{
+    if (n->started) {
+        atomic_store_explicit(&n->stop, 1, memory_order_release);
+        pthread_join(n->thread, NULL);
+    }
+    for (uint32_t i = 0; i < n->n_chunks; i++)
+        gi_core_region_close(n->core, n->chunks[i].region);
+    free(n->chunks);
+    if (n->core != NULL)
+        gi_core_close(n->core);
+    for (uint32_t i = 0; i < n->n_domains; i++)
+        n->domains[i]->ops->close(n->domains[i]);
+    free(n);
+}
+
+static void describe(struct gi_net *n, const struct ballot *b)
+{
+    snprintf(n->how, sizeof(n->how), "%.50s (%.20s): %.80s", b->provider, b->version,
+             gi_core_strategy(n->core, 0));
+    gi_info("net", "network up: %s", n->how);
+}
+
+int gi_net_up(gin_comm_t *comm)
+{
+    struct ballot mine;
+    struct gi_net *n;
+    if (comm->net != NULL || comm->net_why[0] != 0)
+        return GIN_OK;
+    n = calloc(1, sizeof(*n));
+    int st = n != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "no memory for the network");
+    st = gi_agree_on(comm, GI_AGREE_HEAP, 0, 0, 0, st);
+    if (st != GIN_OK) {
+        free(n);
+        return st;
+    }
+    n->comm = comm;
+    n->chunks = calloc(GI_NET_CHUNKS, sizeof(*n->chunks));
+    open_domain(n, &mine);
+    st = compare(comm, &mine);
+    if (st == GIN_OK) {
+        st = n->chunks != NULL ? open_core(n)
+                               : gi_fail(GIN_ENOMEM, "no memory for the network's chunks");
+        if (st == GIN_OK)
+            st = start(n);
+        st = gi_agree_on(comm, GI_AGREE_HEAP, 0, 0, 0, st);
+    }
+    if (st == GIN_OK) {
+        describe(n, &mine);
+        comm->net = n;
+        gi_net_windows_up(comm);
+        return GIN_OK;
+    }
+    free_net(n);
+    if (st == GIN_ENOTSUP) {
+        gi_info("net", "no network: %s", comm->net_why);
+        return GIN_OK;
+    }
+    return st;
+}
+
+const char *gi_net_why(const gin_comm_t *comm)
+{
+    if (comm->net != NULL)
+        return "there is one";
+    return comm->net_why[0] != 0 ? comm->net_why
+                                 : "every rank is load/store accessible, so none was opened";
+}
+
+void gi_net_down(gin_comm_t *comm)
+{
+    struct gi_net *n = comm->net;
+    if (n == NULL)
+        return;
+    gi_net_windows_down(comm);
+    comm->net = NULL;
+    free_net(n);
+}

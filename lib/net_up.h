@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A communicator's network: the domain and the core behind it, the thread that drives it for the
+ * peers' sake, and what of this rank's memory peers reach by it. It comes up with the heap where a
+ * rank is not load/store accessible, and with the first device communicator that leaves load/store
+ * out of its paths. A job whose ranks cannot all open the same network has none, with a reason.
+ */
+#ifndef GI_NET_UP_H
+#define GI_NET_UP_H
+
+#include "comm.h"
+#include <ginshmem/impl/desc.h>
+#include "transport/core.h"
+
+struct gi_registration;
+struct gi_window;
+
+#define GI_NET_CHUNKS 4096u /* most times that a heap grows */
+
+/* A part of my heap that is registered; chunks are one behind another. */
+struct gi_net_chunk {
+    uint64_t off, bytes;
+    struct gi_core_region *region;
+};
+
+struct gi_net {
+    gin_comm_t *comm;
+    struct gi_net_domain *domains[GI_CORE_RAILS];
+    uint32_t n_domains;
+    struct gi_core *core;
+    bool needs_region; /* local memory has to be registered */
+    struct gi_net_chunk *chunks;
+    uint32_t n_chunks;
+    uint64_t covered; /* bytes of the heap in chunks */
+    char how[160];    /* provider, version and strategy, for people */
+
+    pthread_t thread;
+    bool started;
+    atomic_int stop;
+    atomic_int waiting; /* threads that wait in earnest, and poll while they do */
+};
+
+/* Collective; all ranks or none. GIN_OK without a network: comm->net is NULL and comm->net_why says
+ * why. */
+int gi_net_up(gin_comm_t *comm);
+void gi_net_down(gin_comm_t *comm); /* what used it is gone; a barrier came before */
+/* The heap has grown to `size` on all ranks. Collective. */
+void gi_net_heap_grown(gin_comm_t *comm, uint64_t size);
+/* A registration of windows, of mine at `addr`. Collective; leaves reg->net NULL where that fails.
+ */
+void gi_net_reg_open(gin_comm_t *comm, struct gi_registration *reg);
+void gi_net_reg_close(gin_comm_t *comm, struct gi_registration *reg);
+/* A window that was published, or is retracted now. */
+void gi_net_window_set(gin_comm_t *comm, uint64_t handle, const struct gi_window *p,
+                       uint64_t bytes);
+void gi_net_window_drop(gin_comm_t *comm, uint64_t handle);
+/* All windows there are, when the network has come up and before it goes. The first is collective.
+ */
+void gi_net_windows_up(gin_comm_t *comm);
+void gi_net_windows_down(gin_comm_t *comm);
+/* May a window's memory be reached by it at other ranks? */
+bool gi_net_has(const gin_comm_t *comm, const struct gi_window *p);
+
+/* Drive it once; of a waiting loop. arg: gin_comm_t *, with or without a network. */
+void gi_net_progress(void *arg);
+/* Why the communicator has no network. */
+const char *gi_net_why(const gin_comm_t *comm);
+/* The registered region around [addr, addr + bytes) of my memory, or NULL. */
+struct gi_core_region *gi_net_region_of(gin_comm_t *comm, const void *addr, uint64_t bytes);
+
+/* Tests only, before any communicator: another network than libfabric's. NULL: that again. */
+void gi_net_use(const struct gi_net_ops *ops, const void *(*more)(int rank));
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks that are not load/store accessible, by the network: hosts are names here, so near and far
+ * ranks mix in one context. What holds for any rank is in the other tests, which run over the
+ * network, too (over_net.sh); here is what only the network has.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "tests/mp.h"
+
+#define BYTES 3000u
+
+static int right(const struct mp *mp)
+{
+    return (mp->rank + 1) % mp->size;
+}
+
+static int left(const struct mp *mp)
+{
+    return (mp->rank + mp->size - 1) % mp->size;
+}
+
+/* True: go on. */
+static bool up(struct mp *mp, gin_devcomm_reqs_t *reqs)
+{
+    gin_caps_t caps = {.size = sizeof(caps)};
+    if (!mp_dev(mp, reqs))
+        return false;
+    EXPECT_OK(gin_query(mp->comm, &caps));
+    if (caps.cap[GIN_CAP_NET].have == 1)
+        return true;
+    mp_skip(mp, "no network: %s", caps.cap[GIN_CAP_NET].reason);
+    return false;
+}
+
+/* Put to the right with a signal, get back, compare, all sizes around the limits. */
+static void move(struct mp *mp)
+{
+    static const size_t sizes[] = {1, 7, 8, 16, 17, 63, 64, 65, 200, 1024, BYTES};
+    gin_team_t w = gin_world(&mp->g);
+    char *block = gin_calloc(mp->comm, 1, BYTES), *back = malloc(BYTES), *src = malloc(BYTES);
+    if (!EXPECT(block != NULL && back != NULL && src != NULL))
+        return;
+    gin_at_t at = gin_at_ptr(&mp->g, block);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        size_t n = sizes[i];
+        gin_action_t act = i % 2 ? gin_weak_inc(1) : gin_strong_inc(1);
+        mp_step(mp, "%zu bytes", n);
+        mp_poison(src, n, 100 * i + (uint64_t)mp->rank);
+        EXPECT_OK(gin_put(&mp->g, gin_thread(), w, right(mp), at, gin_at_local(src), n, act));
+        EXPECT_OK(gin_wait_signal(&mp->g, gin_thread(), 1, i + 1));
+        MP_CHECK_PATTERN(block, n, 100 * i + (uint64_t)left(mp));
+        EXPECT_OK(gin_quiet(&mp->g, gin_thread()));
+        memset(back, 0, n);
+        EXPECT_OK(gin_get(&mp->g, gin_thread(), w, right(mp), at, gin_at_local(back), n));
+        EXPECT_OK(gin_flush(&mp->g, gin_thread()));
+        MP_CHECK_PATTERN(back, n, 100 * i + (uint64_t)mp->rank);
+        EXPECT_OK(gin_barrier(&mp->g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL,
+                              GIN_FENCE_ALL));
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_OK(gin_free(mp->comm, block));
+    free(back);
+    free(src);
+}
+
+MP_TEST_OPT(every_rank_far, .ranks = "2 3", .hosts = "ABC")
+{
+    if (up(mp, NULL))
+        move(mp);
+}
+
+MP_TEST_OPT(near_and_far, .ranks = "4", .hosts = "AABB")
+{
+    if (up(mp, NULL))
+        move(mp);
+}
+
+MP_TEST_OPT(without_lsa, .ranks = "2", .env = "GINSHMEM_DISABLE_LSA=1")
+{
+    if (up(mp, NULL))
+        move(mp);
+}
+
+/* The network alone, on one host, because the requirements say so. */
+MP_TEST_OPT(paths_of_the_network_only, .ranks = "2")
+{
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.paths = GIN_PATH_NET;
+    if (!up(mp, &reqs))
+        return;
+    EXPECT_EQ_INT(mp->g.lsa_of[right(mp)], -1);
+    move(mp);
+}
+
+/* And for single operations: the next signal by load and store covers them. */
+MP_TEST_OPT(nic_only, .ranks = "4", .hosts = "AABB")
+{
+    gin_op_opt_t nic = {.flags = GIN_NIC_ONLY}, count = {.local = gin_counter_inc(2)};
+    uint64_t *word = NULL;
+    if (!up(mp, NULL) || !EXPECT((word = gin_calloc(mp->comm, 64, 8)) != NULL))
+        return;
+    gin_team_t w = gin_world(&mp->g);
+    for (uint64_t i = 1; i <= 50; i++) { /* a word each: nothing orders two puts to one */
+        gin_at_t at = gin_at_ptr(&mp->g, word + i);
+        EXPECT_OK(gin_put_x(&mp->g, gin_thread(), w, right(mp), at, gin_at_local(&i), 8,
+                            gin_no_action(), &nic));
+        EXPECT_OK(gin_signal_x(&mp->g, gin_thread(), w, right(mp), gin_strong_inc(0), &count));
+        EXPECT_OK(gin_wait_signal(&mp->g, gin_thread(), 0, i));
+        EXPECT_EQ_U64(GIN_LOAD_RELAXED(word + i), i);
+    }
+    EXPECT_OK(gin_flush(&mp->g, gin_thread()));
+    EXPECT_EQ_U64(gin_read_counter(&mp->g, 2), 50);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_OK(gin_free(mp->comm, word));
+}
+
+MP_TEST_OPT(atomics, .ranks = "3", .hosts = "AB")
+{
+    uint64_t *word = NULL, old = 0;
+    if (!up(mp, NULL) || !EXPECT((word = gin_calloc(mp->comm, 4, 8)) != NULL))
+        return;
+    gin_team_t w = gin_world(&mp->g);
+    const gin_t *g = &mp->g;
+    gin_at_t at = gin_at_ptr(g, word), mine = gin_at_ptr(g, word + 1 + mp->rank);
+    const int rounds = 100;
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    for (int i = 0; i < rounds; i++) {
+        EXPECT_OK(gin_amo_add(g, gin_thread(), w, 0, at, 1));
+        EXPECT_OK(gin_amo_fetch_add(g, gin_thread(), w, 0, mine, 3, &old));
+        EXPECT_EQ_U64(old, 3 * (uint64_t)i); /* nobody else adds there */
+    }
+    EXPECT_OK(gin_amo_cas(g, gin_thread(), w, 0, mine, 3 * (uint64_t)rounds, 77, &old));
+    EXPECT_EQ_U64(old, 3 * (uint64_t)rounds);
+    EXPECT_OK(gin_amo_swap(g, gin_thread(), w, 0, mine, 78, &old));
+    EXPECT_EQ_U64(old, 77);
+    EXPECT_OK(
+        gin_barrier(g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL, GIN_FENCE_ALL));
+    if (mp->rank == 0) {
+        EXPECT_EQ_U64(word[0], (uint64_t)rounds * (uint64_t)mp->size);
+        for (int r = 0; r < mp->size; r++)
+            EXPECT_EQ_U64(word[1 + r], 78);
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_OK(gin_free(mp->comm, word));
+}
+
+/* The heap grows under a network: the new part is reached at once. User memory likewise. */
+MP_TEST_OPT(what_comes_later, .ranks = "2", .hosts = "AB", .heap_size = 1 << 20,
+            .env = "GINSHMEM_HEAP_CHUNK=1M")
+{
+    if (!up(mp, NULL))
+        return;
+    gin_team_t w = gin_world(&mp->g);
+    for (uint64_t i = 0; i < 4; i++) {
+        uint64_t *big = gin_calloc(mp->comm, 1, 900000);
+        if (!EXPECT(big != NULL))
+            return;
+        uint64_t *last = big + 900000 / 8 - 1;
+        EXPECT_OK(gin_put_value(&mp->g, gin_thread(), w, right(mp), gin_at_ptr(&mp->g, last), i + 9,
+                                8, gin_weak_inc(3)));
+        EXPECT_OK(gin_wait_signal(&mp->g, gin_thread(), 3, i + 1));
+        EXPECT_EQ_U64(GIN_LOAD_RELAXED(last), i + 9);
+        EXPECT_OK(gin_comm_barrier(mp->comm));
+    }
+    uint64_t *own = aligned_alloc(64, 4096);
+    gin_window_t win;
+    memset(own, 0, 4096);
+    EXPECT_OK(gin_window_register(mp->comm, own, 4096, 0, &win));
+    EXPECT_EQ_INT(gin_window_path(mp->comm, win, right(mp)), GIN_PATH_NET);
+    EXPECT_OK(gin_put_value(&mp->g, gin_thread(), w, right(mp), gin_at(win, 8), 5, 8,
+                            gin_set_at(gin_at(win, 4088), 6)));
+    EXPECT_OK(gin_wait_signal_at(&mp->g, gin_thread(), gin_at(win, 4088), 6, NULL));
+    EXPECT_EQ_U64(own[1], 5);
+    EXPECT_OK(gin_window_deregister(mp->comm, win));
+    free(own);
+}
+
+MP_TEST_OPT(connections_are_refused, .ranks = "4", .hosts = "AABB")
+{
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.connection = GIN_CONNECT_RAIL;
+    if (!up(mp, &reqs))
+        return;
+    gin_team_t w = gin_world(&mp->g);
+    int far = (mp->rank + 2) % 4, none = mp->rank < 2 ? 3 - mp->rank : 3 - mp->rank;
+    EXPECT_OK(gin_signal(&mp->g, gin_thread(), w, far, gin_strong_inc(0)));
+    EXPECT_OK(gin_wait_signal(&mp->g, gin_thread(), 0, 1));
+    EXPECT_FAILS(gin_signal(&mp->g, gin_thread(), w, none, gin_strong_inc(0)), GIN_ENOTSUP,
+                 "GIN_CONNECT_RAIL");
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
