@@ -29,6 +29,18 @@ static bool nobody_polls(const struct gi_core *core)
            atomic_load_explicit(&core->asleep, memory_order_relaxed) != 0;
 }
 
+/* The last bundle may not have been applied: a write could land before it. Nobody promises that it
+ * does not, but a small put after a small put is better off behind it. */
+static bool behind_bundle(const struct gi_core_peer *p)
+{
+    return p->bundles > p->acked;
+}
+
+static bool in_burst(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
+{
+    return p->burst == ctx->polls && !nobody_polls(ctx->core);
+}
+
 bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
                          const struct gi_core_put *put, bool host)
 {
@@ -36,7 +48,7 @@ bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_pee
     if (ctx->plan->bundle == 0 || put->bytes == 0 || put->bytes > MOST || !host ||
         p->unposted != NULL || p->pushing)
         return false;
-    if (p->bundled == 0 && (p->burst != ctx->polls || nobody_polls(ctx->core)))
+    if (p->bundled == 0 && !behind_bundle(p) && !in_burst(ctx, p))
         return false;
     if (put->off >> OFF_BITS != 0 || HEAD + 8 * words(put->bytes) > ctx->plan->bundle)
         return false;
@@ -47,8 +59,10 @@ bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_pee
 bool gi_core_bundle_send(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
     int st = gi_core_msg_send(ctx, p, p->bundle, p->bundled);
-    if (st == GIN_OK)
+    if (st == GIN_OK) {
         p->bundled = 0;
+        p->bundles = p->sent;
+    }
     return p->bundled == 0; /* a peer that failed has none either */
 }
 
@@ -88,6 +102,10 @@ int gi_core_bundle_add(struct gi_core_ctx *ctx, struct gi_core_peer *p,
     p->bundled += 8 * n;
     ctx->counts[GI_CORE_N_BUNDLED]++;
     gi_core_loosen(ctx, p, gi_core_op_none(ctx, p));
+    if (!in_burst(ctx, p)) { /* alone, for its order: not held up either */
+        p->burst = ctx->polls;
+        gi_core_bundle_send(ctx, p);
+    }
     if (put->counter != NULL)
         GIN_ADD_RELEASE(put->counter, (uint64_t)1);
     if (put->notice != NULL)

@@ -253,6 +253,7 @@ struct gi_core_peer {
     struct gi_core_reply *replies; /* GI_CORE_CREDITS; made with the first */
     uint32_t bundled;              /* bytes in the bundle, 0: none is open */
     uint32_t burst;                /* low bits of ctx->polls when a small put went out by itself */
+    uint64_t bundles;              /* messages to it up to and with the last bundle */
     uint64_t early_mask;
     uint32_t reply_head, reply_count;
     uint32_t ops;    /* in its queue */

@@ -233,6 +233,28 @@ static unsigned run_burst(struct bed *b)
     return violations;
 }
 
+/* ---- small puts to one word, on ordered networks: the last one stays ---- */
+
+static unsigned run_same_word(struct bed *b)
+{
+    uint64_t *word = (uint64_t *)(void *)b->rank[1].memory, seen = 0;
+    unsigned violations = 0;
+    for (uint64_t i = 1; i <= 10 * ROUNDS; i++) {
+        struct gi_core_put p = {
+            .window = BED_WINDOW, .src = &i, .bytes = 8, .copy = true, .action.strong = true};
+        if (i % 3 != 0)
+            p.action = bed_slot(0, 1, true);
+        EXPECT_EQ_INT(bed_put(b, 0, 1, &p), GIN_OK);
+        for (uint64_t s = pt_below(&b->random, 4); s != 0; s--) {
+            bed_step(b);
+            violations += *word < seen;
+            seen = *word;
+        }
+    }
+    violations += bed_quiet(b, 0, 1) != GIN_OK;
+    return violations + (*word != 10 * ROUNDS);
+}
+
 /* ---- all of it on all classes ---- */
 
 typedef unsigned (*litmus_fn)(struct bed *b);
@@ -297,6 +319,17 @@ TEST(quiet_is_honest)
 TEST(bursts)
 {
     everywhere(5);
+}
+
+/* Not promised, but relied upon: where writes are ordered, bundles do not undo that. */
+TEST(same_word)
+{
+    uint64_t state = PT_SEED;
+    for (int i = 0; i < 40; i++) {
+        uint64_t seed = pt_random(&state) | 1;
+        if (!EXPECT_EQ_U64(one(bed_mask(i & 1 ? "B64" : "B32"), run_same_word, 0, seed, 0), 0))
+            FAIL("seed %" PRIu64, seed);
+    }
 }
 
 /* A core broken in one way fails the litmus for it, at least now and then. */
