@@ -70,21 +70,22 @@ GIN_DEV uint32_t gin_i_member(const struct gin_i_pool *p, uint32_t i)
     return r < p->n ? r : r - p->n;
 }
 
-/* A lane's members beyond the first, each in its turn. */
-GIN_DEV void gin_i_barrier_arrive_more(const struct gin_i_pool *p, const struct gin_i_group *q,
-                                       uint32_t index, uint64_t round)
+/* By lanes that have members; `to`: the inboxes of the first, in a hurry. */
+GIN_DEV void gin_i_barrier_arrive(const struct gin_i_pool *p, const struct gin_i_group *q,
+                                  uint64_t row, uint64_t to, uint64_t round)
 {
 #if GIN_I_MULTIMEM
     if (p->multimem != 0) { /* one store for all; my own word, which nobody reads, gets it too */
         if (q->lane == 0)
-            gin_i_mm_st64((uint64_t *)(p->multimem + index * p->slot) + p->me, round);
+            gin_i_mm_st64((uint64_t *)(p->multimem + row) + p->me, round);
         return;
     }
 #endif
+    gin_i_st_relaxed_sys((uint64_t *)(to + row) + p->me, round);
 #pragma unroll 1
     for (uint32_t i = q->lane + 1 + q->lanes; i < p->n; i += q->lanes) {
-        uint64_t to = gin_i_nc_u64(&p->peers[gin_i_member(p, i)]);
-        gin_i_st_relaxed_sys((uint64_t *)(to + index * p->slot) + p->me, round);
+        to = gin_i_nc_u64(&p->peers[gin_i_member(p, i)]);
+        gin_i_st_relaxed_sys((uint64_t *)(to + row) + p->me, round);
     }
 }
 
@@ -205,10 +206,8 @@ GIN_DEV int gin_i_barrier_run(const gin_t *g, const struct gin_i_group *q,
         round = (was >> 2) + !arrived;
         more = more && !arrived;
     }
-    if (more) {
-        gin_i_st_relaxed_sys((uint64_t *)(to + row) + p->me, round);
-        gin_i_barrier_arrive_more(p, q, c->index, round);
-    }
+    if (more)
+        gin_i_barrier_arrive(p, q, row, to, round);
     if (c->what & GIN_I_BARRIER_WAIT)
         st = gin_i_group_worst(
             q, gin_i_barrier_wait(g, p, q, (const uint64_t *)(inbox + row), round, c));
