@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
+#include "transport/ofi/ofi.h"
 
 #define DEADLINE_NS 50000000000ull /* the harness has its own, earlier one where it matters */
 
@@ -124,6 +125,10 @@ static struct bed_member members[BED_RANKS];
 static int open_net(struct bed *b, struct bed_rank *r, int rank)
 {
     struct gi_net_config inner = {.rank = rank, .size = b->n, .more = b->hub};
+    if (b->provider != NULL) {
+        struct gi_net_config net = {.provider = b->provider, .rank = rank, .size = b->n};
+        return gi_ofi_ops.open(&net, &r->domain);
+    }
     int st = gi_self_ops.open(&inner, &r->inner);
     struct gi_fault_plan plan = {.hold = 0};
     if (!b->expect_failure || rank == b->fault_rank)
@@ -224,7 +229,7 @@ void bed_close(struct bed *b)
         gi_core_region_close(k->core, k->cells_region);
         gi_core_close(k->core);
         if (k->domain != NULL)
-            gi_fault_ops.close(k->domain);
+            k->domain->ops->close(k->domain);
         if (k->inner != NULL)
             gi_self_ops.close(k->inner);
         free(k->memory);

@@ -51,9 +51,10 @@ struct bed {
     struct gi_self_hub *hub;
     struct bed_rank rank[BED_RANKS];
     struct bed_gather *gather;
-    bool wake;       /* with hooks.wake */
-    int wakes;       /* calls of it */
-    uint64_t *aside; /* of hooks.apply: a word that the CPU "cannot reach", or NULL */
+    const char *provider; /* over libfabric instead of fault(self), as it is; the mask is unused */
+    bool wake;            /* with hooks.wake */
+    int wakes;            /* calls of it */
+    uint64_t *aside;      /* of hooks.apply: a word that the CPU "cannot reach", or NULL */
 };
 
 /* Fill what is not zero already, open; false: a failure was reported. */
