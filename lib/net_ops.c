@@ -399,6 +399,14 @@ struct answer {
 };
 
 static _Thread_local struct answer *answer;
+static pthread_key_t answer_key; /* frees it with its thread */
+static pthread_once_t answer_once = PTHREAD_ONCE_INIT;
+static bool answers_end;
+
+static void make_answer_key(void)
+{
+    answers_end = pthread_key_create(&answer_key, free) == 0;
+}
 
 static void answered(struct gi_core_notice *n, int status)
 {
@@ -408,10 +416,14 @@ static void answered(struct gi_core_notice *n, int status)
 
 static struct answer *take_answer(void)
 {
-    if (answer == NULL)
+    if (answer == NULL) {
+        pthread_once(&answer_once, make_answer_key);
         answer = calloc(1, sizeof(*answer));
-    if (answer == NULL)
-        return NULL;
+        if (answer == NULL)
+            return NULL;
+        if (answers_end)
+            pthread_setspecific(answer_key, answer);
+    }
     answer->notice.fn = answered;
     atomic_store_explicit(&answer->status, 1, memory_order_relaxed);
     return answer;
@@ -441,6 +453,8 @@ static int await(const gin_t *g, int world, struct answer *a, const char *call)
     if (got != 1)
         return failure(g, ctx, world, got, call);
     answer = NULL;
+    if (answers_end)
+        pthread_setspecific(answer_key, NULL);
     return gi_fail_context("%s", call);
 }
 
