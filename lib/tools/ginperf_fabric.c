@@ -87,6 +87,20 @@ static int open_objects(size_t bytes)
                      0, 4711, 0, &net.mr, NULL);
 }
 
+/* The shm provider would leave a file behind. */
+static void close_net(void)
+{
+    struct fid *all[] = {
+        net.ep != NULL ? &net.ep->fid : NULL,         net.mr != NULL ? &net.mr->fid : NULL,
+        net.cq != NULL ? &net.cq->fid : NULL,         net.av != NULL ? &net.av->fid : NULL,
+        net.domain != NULL ? &net.domain->fid : NULL, net.fabric != NULL ? &net.fabric->fid : NULL};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i] != NULL)
+            fi_close(all[i]);
+    fi_freeinfo(net.info);
+    free(net.in);
+}
+
 static bool open_net(size_t bytes)
 {
     static const char *const names[] = {"tcp", "net", "tcp;ofi_rxm"};
@@ -96,7 +110,7 @@ static bool open_net(size_t bytes)
     else
         for (size_t i = 0; i < 3 && net.info == NULL; i++)
             net.info = find(names[i]);
-    return net.info != NULL && open_objects(bytes) == 0;
+    return net.info != NULL && atexit(close_net) == 0 && open_objects(bytes) == 0;
 }
 
 /* Cards travel by a put into the partner's heap. All ranks. */
