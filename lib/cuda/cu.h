@@ -56,7 +56,6 @@
     X(cuMemSetAccess)                         \
     X(cuMemUnmap)                             \
     X(cuMemcpyAsync)                          \
-    X(cuMemcpyDtoDAsync)                      \
     X(cuMemcpyDtoHAsync)                      \
     X(cuMemcpyHtoDAsync)                      \
     X(cuMemsetD8Async)                        \

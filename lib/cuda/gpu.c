@@ -358,13 +358,14 @@ int gi_gpu_read(struct gi_gpu *g, void *to, uint64_t addr, uint64_t bytes)
                                  "cuMemcpyDtoHAsync", bytes);
 }
 
+/* Either side may be host memory, pageable too: the driver finds out. */
 int gi_gpu_copy(struct gi_gpu *g, uint64_t to, uint64_t from, uint64_t bytes)
 {
     CUstreamCaptureMode mode;
     int st = gi_gpu_enter(g, &mode);
     return st != GIN_OK ? st
-                        : finish(g, mode, gi_cu()->cuMemcpyDtoDAsync(to, from, bytes, g->stream),
-                                 "cuMemcpyDtoDAsync", bytes);
+                        : finish(g, mode, gi_cu()->cuMemcpyAsync(to, from, bytes, g->stream),
+                                 "cuMemcpyAsync", bytes);
 }
 
 #endif

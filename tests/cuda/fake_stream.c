@@ -191,11 +191,6 @@ API CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstrea
     return copy(__func__, (CUdeviceptr)(uintptr_t)to, from, bytes, stream);
 }
 
-API CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
-{
-    return copy(__func__, to, from, bytes, stream);
-}
-
 API CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char byte, size_t bytes, CUstream stream)
 {
     struct thing *t;
