@@ -179,7 +179,7 @@ static __device__ __forceinline__ int all_single(const gin_t *g, gin_group_t grp
     KERNEL(amos, name, group)
 
 KERNELS(block, gin_block())
-#ifndef GIN_TEST_BRIEF
+#if !defined(GIN_TEST_BRIEF) && !GIN_KERNEL_CHECK
 KERNELS(thread, gin_thread())
 KERNELS(warp, gin_warp())
 KERNELS(tile, gin_tile(8))
