@@ -259,6 +259,14 @@ static void fill_reach(const struct gi_devcomm *d, struct gin_i_heap *h)
             h->lsa_first = h->lsa_count = 0;
 }
 
+static bool all_kernels(const struct gi_devcomm *d)
+{
+    for (int r = 0; r < d->comm->size; r++)
+        if (!is_kernel(d, r))
+            return false;
+    return true;
+}
+
 static void fill(const struct gi_devcomm *d, struct gi_kernel_side *k)
 {
     const gin_devcomm_reqs_t *r = &d->reqs;
@@ -269,6 +277,8 @@ static void fill(const struct gi_devcomm *d, struct gi_kernel_side *k)
     k->lsa_of = fill_lsa_of(d, k);
     dc->barriers = (const struct gin_i_barriers *)(uintptr_t)fill_barriers(d, k);
     dc->flags = (r->strong ? GIN_I_DC_STRONG : 0u) | (r->va ? GIN_I_DC_VA : 0u);
+    if (all_kernels(d))
+        dc->flags |= GIN_I_DC_KERNELS;
     dc->n_contexts = r->contexts;
     dc->spin = comm->spin;
     dc->heap = (const struct gin_i_window *)(uintptr_t)gi_mirror_entry(comm, 1);

@@ -28,8 +28,8 @@ static const struct row {
     {"put 8 B + signal, block, one way", "signal_pingpong", 8, 256, 2000, 2, WORDS},
     {"barrier, block", "barriers", 8, 256, 2000, 1, WORDS},
     {"copy engine, 1 MiB (bare)", NULL, MIB, 0, 200, 1, NO_LIMIT},
-    {"put 1 MiB + signal, block, one way", "signal_pingpong", MIB, 1024, 100, 2, COPIES},
-    {"get 1 MiB + flush, block", "get_flush", MIB, 1024, 100, 1, COPIES},
+    {"put 1 MiB + signal, block, one way", "signal_pingpong", MIB, 512, 100, 2, COPIES},
+    {"get 1 MiB + flush, block", "get_flush", MIB, 512, 100, 1, COPIES},
     {"put 1 MiB + quiet, thread (engine)", "put_quiet_thread", MIB, 1, 100, 1, COPIES},
     {"kernel to engine and back", "engine_hop", 8, 1, 2000, 1, NO_LIMIT},
 };

@@ -367,6 +367,7 @@ GPU_TEST(words_of_gpu_memory, 2)
         free(out);
         free(in);
     }
+    EXPECT_OK(gin_comm_barrier(gp->comm)); /* rank 0's engine was needed until here */
     gpu_dev_end(gp);
     EXPECT_OK(gin_free(gp->comm, p));
 }

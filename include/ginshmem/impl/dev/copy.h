@@ -118,6 +118,12 @@ template <int way>
 GIN_DEV_CALL void gin_i_copy(uint64_t to, uint64_t from, uint64_t bytes, uint32_t lane,
                              uint32_t lanes)
 {
+    if (((to | from | bytes) & 15) == 0 && bytes >> 4 <= lanes) { /* one unit each */
+        if (lane < bytes >> 4)
+            gin_i_unit_store<way>((struct gin_i_16 *)to + lane,
+                                  gin_i_unit_load<way>((const struct gin_i_16 *)from + lane));
+        return;
+    }
     uint64_t head = (0 - to) & 15;
     struct gin_i_course c;
     c.apart = (uint32_t)(from + head) & 15;

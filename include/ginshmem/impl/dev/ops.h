@@ -274,10 +274,10 @@ GIN_DEV int gin_i_put_resolved(const gin_t *g, const struct gin_i_group *q, gin_
         return q->lane == 0 ? gin_i_put_post(g->ring, gin_i_error_word(g), world, dst, src, bytes,
                                              *remote, opt)
                             : (int)GIN_OK;
-    if (bytes <= 8)
-        gin_i_value_out(to.addr, gin_i_word_load(from.addr, bytes), bytes);
-    else
+    if (bytes > 8)
         gin_i_copy<GIN_I_OUT>(to.addr, from.addr, bytes, q->lane, q->lanes);
+    else if (q->lane == 0)
+        gin_i_value_out(to.addr, gin_i_word_load(from.addr, bytes), bytes);
     if (remote->kind != GIN_ACTION_NONE || opt != NULL)
         gin_i_group_sync(q);
     return q->lane == 0 ? gin_i_word_done(g, world, word, remote, opt) : (int)GIN_OK;
@@ -312,37 +312,44 @@ GIN_DEV struct gin_i_quick gin_i_quick_find(const gin_t *g, gin_team_t team, int
     return k;
 }
 
-GIN_DEV int gin_i_quick_store(const struct gin_i_quick *k, uint64_t value, const gin_action_t *a)
+GIN_DEV void gin_i_quick_store(const struct gin_i_quick *k, uint64_t value, const gin_action_t *a)
 {
     gin_i_st_relaxed_sys((uint64_t *)k->to, value);
     if (a->kind != GIN_ACTION_NONE)
         gin_i_red_add_release_sys((uint64_t *)k->cell, a->value);
-    return GIN_OK;
 }
 
 /*
  * By the leader, while the others wait for its verdict: they would only take turns with it. The
- * word's load goes out first, and the rest is found while it is under way.
+ * word's load goes out first, and the rest is found while it is under way. 0: not for here.
  */
 GIN_DEV int gin_i_put_word(const gin_t *g, gin_team_t team, int peer, gin_at_t dst, gin_at_t src,
-                           uint64_t bytes, const gin_action_t *remote, const gin_op_opt_t *opt)
+                           const gin_action_t *remote, const gin_op_opt_t *opt)
 {
     uint64_t value = 0, from = src.off;
-    int here = bytes == 8;
+    int here = 1;
     if (src.win.w != GIN_I_WINDOW_LOCAL) {
         from += g->lsa_base + (uint64_t)(uint32_t)g->lsa_rank * g->lsa_stride;
-        here = here && src.win.w == g->heap_handle && gin_i_dev_inside(g->heap_size, src.off, 8) &&
+        here = src.win.w == g->heap_handle && gin_i_dev_inside(g->heap_size, src.off, 8) &&
                gin_i_in_reach(g->lsa_rank);
     }
     here = here && from != 0 && (from & 7) == 0;
     if (GIN_LIKELY(here))
         value = gin_i_ld_generic((const uint64_t *)from);
     struct gin_i_quick k = gin_i_quick_find(g, team, peer, dst, remote, opt);
-    if (GIN_LIKELY(here && k.is))
-        return gin_i_quick_store(&k, value, remote);
-    struct gin_i_group alone;
-    gin_i_group_make(gin_thread(), &alone);
-    return gin_i_put_resolved(g, &alone, team, peer, dst, src, bytes, remote, opt);
+    if (GIN_UNLIKELY(!here || !k.is))
+        return 0;
+    gin_i_quick_store(&k, value, remote);
+    return 1;
+}
+
+/* Whether the leader did it; also a barrier of the group. */
+GIN_DEV int gin_i_group_did(const struct gin_i_group *q, int did)
+{
+    int left = gin_i_group_or(q, q->lane == 0 && !did);
+    if (!gin_i_group_is_wide(q) && q->kind != GIN_GROUP_THREAD)
+        __syncwarp(q->mask); /* a vote orders no memory */
+    return !left;
 }
 
 GIN_DEV int gin_i_dev_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t dst,
@@ -350,16 +357,18 @@ GIN_DEV int gin_i_dev_put(const gin_t *g, gin_group_t grp, gin_team_t team, int 
                           const gin_op_opt_t *opt)
 {
     struct gin_i_group q;
-    int st = gin_i_dev_enter(g, grp, 0, &q);
+    int st = gin_i_dev_enter(g, grp, 0, &q), did = 0;
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
-    if (bytes > 8)
-        return gin_i_group_status(
-            &q, gin_i_put_resolved(g, &q, team, peer, dst, src, bytes, remote, opt));
-    gin_i_group_sync(&q);
-    if (q.lane == 0)
-        st = gin_i_put_word(g, team, peer, dst, src, bytes, remote, opt);
-    return gin_i_group_status(&q, st);
+    if (bytes == 8) {
+        gin_i_group_sync(&q);
+        if (q.lane == 0)
+            did = gin_i_put_word(g, team, peer, dst, src, remote, opt);
+        if (GIN_LIKELY(gin_i_group_did(&q, did)))
+            return GIN_OK;
+    }
+    return gin_i_group_status(&q,
+                              gin_i_put_resolved(g, &q, team, peer, dst, src, bytes, remote, opt));
 }
 
 /* Any value, by the leader. */
@@ -404,8 +413,10 @@ GIN_DEV int gin_i_value_word(const gin_t *g, gin_team_t team, int peer, gin_at_t
                              const gin_op_opt_t *opt)
 {
     struct gin_i_quick k = gin_i_quick_find(g, team, peer, dst, remote, opt);
-    if (GIN_LIKELY(bytes == 8 && k.is))
-        return gin_i_quick_store(&k, value, remote);
+    if (GIN_LIKELY(bytes == 8 && k.is)) {
+        gin_i_quick_store(&k, value, remote);
+        return GIN_OK;
+    }
     return gin_i_value_resolved(g, team, peer, dst, value, bytes, remote, opt);
 }
 

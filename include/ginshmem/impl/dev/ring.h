@@ -13,8 +13,6 @@
 #include <ginshmem/impl/desc.h>
 #include <ginshmem/impl/dev/wait_step.h>
 
-#define GIN_I_RING_STAGGER_NS 300u
-
 /* Wait until slot `ticket` is free. The engine's or the communicator's failure ends it. */
 GIN_DEV int gin_i_ring_credit(struct gin_i_ring *r, uint64_t ticket, const uint64_t *error)
 {
@@ -209,23 +207,14 @@ GIN_DEV_CALL int gin_i_ring_fetch(struct gin_i_ring *r, const uint64_t *error, s
         return st;
     o->sig_off = i;
     gin_i_ring_store(r, o, t);
-    /* a look takes as long as the engine: two are under way, one behind the other */
-    const struct gin_i_reply *at = &r->replies[i];
-    struct gin_i_16 first = gin_i_ld128_relaxed_sys(at);
-    gin_i_sleep_ns(GIN_I_RING_STAGGER_NS);
-    struct gin_i_16 second = gin_i_ld128_relaxed_sys(at);
-    while (first.a != t + 1) {
-        first = gin_i_ld128_relaxed_sys(at);
-        if (second.a == t + 1) {
-            first = second;
-            break;
-        }
-        second = gin_i_ld128_relaxed_sys(at);
+    struct gin_i_16 reply = gin_i_ld128_relaxed_sys(&r->replies[i]);
+    while (reply.a != t + 1) {
         if (st != GIN_OK)
             return st;
-        st = gin_i_pause_step(&p, 2);
+        st = gin_i_pause_step(&p, 1);
+        reply = gin_i_ld128_relaxed_sys(&r->replies[i]);
     }
-    *old = first.b;
+    *old = reply.b;
     gin_i_st32_relaxed_sys(&r->reply_busy[i], 0);
     return GIN_OK;
 }

@@ -14,12 +14,13 @@
 
 #define GIN_I_QUICK_POLLS 256 /* before a wait leaves the inlined code */
 /* Polls of the near cell before the first look at the far ones, until it is used, until the next
- * look; and from there on for each look. */
-#define GIN_I_HOST_FIRST 8
-#define GIN_I_HOST_USED  12
-#define GIN_I_HOST_AGAIN 20
-#define GIN_I_HOST_EVERY 16
-#define GIN_I_ROLLING    6 /* beside gin_cmp_t: at least, on a wheel */
+ * look; and from there on for each look. What an engine raises has taken longer than the first. */
+#define GIN_I_HOST_FIRST   8u
+#define GIN_I_ENGINE_FIRST 48u
+#define GIN_I_HOST_USED    12u
+#define GIN_I_HOST_AGAIN   20u
+#define GIN_I_HOST_EVERY   16u
+#define GIN_I_ROLLING      6 /* beside gin_cmp_t: at least, on a wheel */
 
 /* A 64-bit value that is the sum of up to three cells, less a base. */
 struct gin_i_watched {
@@ -27,6 +28,7 @@ struct gin_i_watched {
     const uint64_t *base; /* or NULL */
     const uint64_t *far;  /* host memory, or NULL; */
     uint32_t far_words;   /* one cell or two beside each other */
+    uint32_t far_first;   /* polls before the first look at them */
 };
 
 GIN_DEV struct gin_i_watched gin_i_watch_signal(const gin_t *g, uint32_t id)
@@ -36,6 +38,7 @@ GIN_DEV struct gin_i_watched gin_i_watch_signal(const gin_t *g, uint32_t id)
     w.base = &g->bases[id].base;
     w.far = g->host_signals != NULL ? &g->host_signals[id].cpu : NULL;
     w.far_words = 2;
+    w.far_first = g->flags & GIN_I_DC_KERNELS ? GIN_I_ENGINE_FIRST : GIN_I_HOST_FIRST;
     return w;
 }
 
@@ -49,12 +52,13 @@ GIN_DEV struct gin_i_watched gin_i_watch_counter(const gin_t *g, uint32_t id)
     w.base = &c->base;
     w.far = host != NULL ? host + id : NULL;
     w.far_words = 1;
+    w.far_first = GIN_I_HOST_FIRST;
     return w;
 }
 
 GIN_DEV struct gin_i_watched gin_i_watch_word(const uint64_t *word)
 {
-    struct gin_i_watched w = {word, NULL, NULL, 0};
+    struct gin_i_watched w = {word, NULL, NULL, 0, 0};
     return w;
 }
 
@@ -174,16 +178,16 @@ GIN_DEV_CALL int gin_i_wait_long(const struct gin_i_dc *dc, const struct gin_i_r
 GIN_DEV int gin_i_wait_quick(const struct gin_i_watched *w, const struct gin_i_cond *c)
 {
     struct gin_i_far far = {0, 0, 0};
-    uint32_t polls = GIN_I_HOST_FIRST;
+    uint32_t polls = w->far_first;
 #pragma unroll 1
     for (uint32_t n = 0; n < GIN_I_QUICK_POLLS;) {
-        int used = n == GIN_I_HOST_FIRST + GIN_I_HOST_USED;
+        int used = n == w->far_first + GIN_I_HOST_USED;
         if (GIN_LIKELY(gin_i_poll_some(w, c, &far, n != 0 && !used, polls)))
             return 1;
         n += polls;
-        polls = n == GIN_I_HOST_FIRST                     ? GIN_I_HOST_USED
-                : n == GIN_I_HOST_FIRST + GIN_I_HOST_USED ? GIN_I_HOST_AGAIN
-                                                          : GIN_I_HOST_EVERY;
+        polls = n == w->far_first                     ? GIN_I_HOST_USED
+                : n == w->far_first + GIN_I_HOST_USED ? GIN_I_HOST_AGAIN
+                                                      : GIN_I_HOST_EVERY;
     }
     return 0;
 }
