@@ -13,13 +13,11 @@
 
 #define LINE    128u
 #define ROOM(n) (((uint64_t)(n) + LINE - 1) & ~(uint64_t)(LINE - 1))
-#define FOREVER (~(uint64_t)0)
 #define KIB(n)  ((uint64_t)(n) << 10)
 
-/* From so many bytes on the copy engine is faster than a thread, a warp, a block. */
+/* From so many bytes on the copy engine is faster than a thread, a warp. */
 #define ENGINE_THREAD KIB(8)
 #define ENGINE_WARP   KIB(64)
-#define ENGINE_BLOCK  FOREVER
 
 /* ---- symmetric GPU memory ---- */
 
@@ -301,7 +299,6 @@ static void fill(const struct gi_devcomm *d, struct gi_kernel_side *k)
         dc->multimem = d->multimem->base + GI_CONTROL_CUDA;
     dc->engine_thread = ENGINE_THREAD;
     dc->engine_warp = ENGINE_WARP;
-    dc->engine_block = ENGINE_BLOCK;
     dc->magic = GIN_DEVCOMM_MAGIC;
 }
 

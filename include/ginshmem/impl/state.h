@@ -213,8 +213,9 @@ struct gin_i_dc {
     const struct gin_i_window *host_heap; /* the host heap's window here, NULL: not reachable */
     uint64_t multimem;                    /* multicast address of heap offset 0, 0: none */
     /* Puts and gets of at least so many bytes go to the engine's copy engine, where there is a
-     * ring: by one thread; by a warp or less; by a larger group. ~0: never. */
-    uint64_t engine_thread, engine_warp, engine_block;
+     * ring: by one thread; by a warp or less. A larger group is as fast. */
+    uint64_t engine_thread, engine_warp;
+    uint64_t unused_kernels;
     uint64_t serial; /* gin_devcomm_t.serial */
 };
 #ifndef __CUDACC_RTC__

@@ -260,7 +260,6 @@ static inline void fake_rank_up(struct fake *f, int r, int rings, int shortcut)
     dc->multimem = f->multicast;
     dc->engine_thread = 8192;
     dc->engine_warp = 32768;
-    dc->engine_block = ~(uint64_t)0;
     bed_copy(where, dc, sizeof(*dc));
     for (int i = 0; i < f->n; i++)
         lsa_of[i] = i;

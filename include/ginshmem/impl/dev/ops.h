@@ -173,11 +173,9 @@ GIN_DEV int gin_i_engine_can(gin_at_t mine)
 GIN_DEV int gin_i_engine_is_better(const gin_t *g, const struct gin_i_group *q, gin_at_t mine,
                                    uint64_t bytes, uint32_t action)
 {
-    if (g->ring == NULL || bytes < 4096 || action == GIN_ACTION_ADD_AT)
+    if (g->ring == NULL || q->lanes > 32 || bytes < 4096 || action == GIN_ACTION_ADD_AT)
         return 0;
-    const uint64_t *limit = q->lanes == 1    ? &g->dc->engine_thread
-                            : q->lanes <= 32 ? &g->dc->engine_warp
-                                             : &g->dc->engine_block;
+    const uint64_t *limit = q->lanes == 1 ? &g->dc->engine_thread : &g->dc->engine_warp;
     return bytes >= gin_i_nc_u64(limit) && gin_i_engine_can(mine);
 }
 
@@ -285,11 +283,21 @@ GIN_DEV int gin_i_put_resolved(const gin_t *g, const struct gin_i_group *q, gin_
 
 /* ---- a word ---- */
 
-/* A leader's aligned word of 8 bytes into a peer's heap, perhaps with an addition to a slot. */
+/* A leader's aligned word of 8 bytes into a peer's heap, perhaps with a signal. */
 struct gin_i_quick {
     uint64_t to, cell;
     int is; /* all that was asked for is this */
 };
+
+/* Whether an action is on a word of the heap that this GPU may update. */
+GIN_DEV int gin_i_quick_word(const gin_t *g, const gin_action_t *a)
+{
+    uint32_t need = a->kind == GIN_ACTION_SET_AT ? GIN_I_APPLY_STORES : GIN_I_APPLY_ATOMICS;
+    return (a->kind == GIN_ACTION_ADD_AT || a->kind == GIN_ACTION_SET_AT) &&
+           (g->flags & GIN_I_DC_VA) != 0 && (g->flags >> GIN_I_DC_APPLY_SHIFT & need) != 0 &&
+           a->at.win.w == g->heap_handle && gin_i_dev_inside(g->heap_size, a->at.off, 8) &&
+           (a->at.off & 7) == 0;
+}
 
 /*
  * Finds both from registers and without a branch: what a word's latency consists of beside the link
@@ -299,23 +307,26 @@ GIN_DEV struct gin_i_quick gin_i_quick_find(const gin_t *g, gin_team_t team, int
                                             const gin_action_t *a, const gin_op_opt_t *opt)
 {
     struct gin_i_quick k;
-    int world = gin_i_dev_world(g, team, peer);
+    int world = gin_i_dev_world(g, team, peer), slot = a->kind == GIN_ACTION_ADD;
     uint32_t lsa = (uint32_t)(world - g->lsa_first);
     uint64_t base = g->lsa_base + (uint64_t)lsa * g->lsa_stride;
     k.to = base + dst.off;
-    k.cell = (uint64_t) & ((struct gin_i_cells *)(base + g->signals_off))[a->id].gpu;
-    int slot = a->kind == GIN_ACTION_ADD && a->id < g->n_signals &&
-               (!a->strong || (g->ring == NULL && (g->flags & GIN_I_DC_STRONG)));
+    k.cell = slot ? (uint64_t) & ((struct gin_i_cells *)(base + g->signals_off))[a->id].gpu
+                  : base + a->at.off;
+    int may = (slot ? a->id < g->n_signals : gin_i_quick_word(g, a)) &&
+              (!a->strong || (g->ring == NULL && (g->flags & GIN_I_DC_STRONG)));
     k.is = world >= 0 && lsa < (uint32_t)g->lsa_count && opt == NULL &&
            dst.win.w == g->heap_handle && gin_i_dev_inside(g->heap_size, dst.off, 8) &&
-           (dst.off & 7) == 0 && (a->kind == GIN_ACTION_NONE || slot);
+           (dst.off & 7) == 0 && (a->kind == GIN_ACTION_NONE || may);
     return k;
 }
 
 GIN_DEV void gin_i_quick_store(const struct gin_i_quick *k, uint64_t value, const gin_action_t *a)
 {
     gin_i_st_relaxed_sys((uint64_t *)k->to, value);
-    if (a->kind != GIN_ACTION_NONE)
+    if (a->kind == GIN_ACTION_SET_AT)
+        gin_i_st_release_sys((uint64_t *)k->cell, a->value);
+    else if (a->kind != GIN_ACTION_NONE)
         gin_i_red_add_release_sys((uint64_t *)k->cell, a->value);
 }
 
