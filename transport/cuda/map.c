@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "transport/cuda/report.h"
+#include "transport/cuda/team.h"
 
 #define PAGE        ((uint64_t)2 << 20)
 #define ROOMY       ((uint64_t)1 << 30)
@@ -64,8 +65,7 @@ static int hear(const struct gi_cuda_map_config *c, const struct report *mine, s
 
 static bool in_process(const struct gi_cuda_map_config *c, int slot)
 {
-    const struct gi_shm_rank *ranks = c->shm.ranks;
-    return ranks[c->team->world_of[slot]].process == ranks[c->shm.rank].process;
+    return gi_cuda_in_process(&c->shm, c->team, slot);
 }
 
 /* Room for everything that is fixed, in one block. */
@@ -147,10 +147,7 @@ static struct gi_cuda_map *new_map(const struct gi_cuda_map_config *c)
         return NULL;
     m->c = *c;
     m->reach = (uint8_t *)(m + 1);
-    int lead = 0;
-    while (!in_process(c, lead))
-        lead++;
-    m->leader = lead == c->team->lsa_rank;
+    m->leader = gi_cuda_leader(&c->shm, c->team) == c->team->lsa_rank;
     for (int i = 0; i < c->team->lsa_size; i++)
         m->passes = m->passes || !in_process(c, i);
     return m;
@@ -160,9 +157,7 @@ static struct gi_cuda_map *new_map(const struct gi_cuda_map_config *c)
 static void settle(struct gi_cuda_map *m, const struct report *all)
 {
     const struct gi_cuda_map_config *c = &m->c;
-    int lead = 0;
-    while (!in_process(c, lead))
-        lead++;
+    int lead = gi_cuda_leader(&c->shm, c->team);
     m->region =
         (struct gi_cuda_region *)(uintptr_t)all[c->team->world_of[lead]].region; /* my process' */
     m->stride = UINT64_MAX;

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "cuda/multicast.h"
+#include "transport/cuda/team.h"
 
 typedef unsigned long long ull;
 
@@ -113,16 +114,12 @@ static int look(const struct gi_cuda_map *map, const char *off)
 
 static bool in_my_process(const struct gi_cuda_map *map, int slot)
 {
-    const struct gi_shm_rank *ranks = map->c.shm.ranks;
-    return ranks[map->c.team->world_of[slot]].process == ranks[map->c.shm.rank].process;
+    return gi_cuda_in_process(&map->c.shm, map->c.team, slot);
 }
 
 static int leader(const struct gi_cuda_map *map)
 {
-    int slot = 0;
-    while (!in_my_process(map, slot))
-        slot++;
-    return slot;
+    return gi_cuda_leader(&map->c.shm, map->c.team);
 }
 
 static struct gi_cuda_multimem_share *new_share(const struct gi_cuda_map *map)

@@ -14,6 +14,7 @@
 #include "base/os.h"
 #include "cuda/memory.h"
 #include "transport/cuda/report.h"
+#include "transport/cuda/team.h"
 
 typedef unsigned long long ull;
 
@@ -68,16 +69,12 @@ static int world_of(const struct work *w, int slot)
 
 static bool in_process(const struct work *w, int slot)
 {
-    const struct gi_shm_rank *ranks = w->c->shm.ranks;
-    return ranks[world_of(w, slot)].process == ranks[w->c->shm.rank].process;
+    return gi_cuda_in_process(&w->c->shm, w->c->team, slot);
 }
 
 static int lead_of(const struct work *w)
 {
-    int lead = 0;
-    while (!in_process(w, lead))
-        lead++;
-    return lead;
+    return gi_cuda_leader(&w->c->shm, w->c->team);
 }
 
 /* Say how it went, hear how it went everywhere; cards are renewed. */
