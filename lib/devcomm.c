@@ -201,11 +201,6 @@ static int agree_reqs(gin_comm_t *comm, struct gi_devcomm *d, const gin_devcomm_
 
 /* ---- making ---- */
 
-static uint64_t cells_bytes(const gin_devcomm_reqs_t *r)
-{
-    return (uint64_t)r->contexts * r->signals * sizeof(struct gin_i_cells);
-}
-
 static bool without_lsa(const gin_devcomm_reqs_t *r)
 {
     return r->paths != 0 && !(r->paths & GIN_PATH_LSA);
@@ -404,7 +399,7 @@ static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *de
     if (d->kernels)
         barriers = gi_barriers_bytes(comm, &r, true);
     barriers = (barriers + 63) & ~(uint64_t)63;
-    d->bytes = cells_bytes(&r) + barriers + ((r.scratch + 63) & ~(uint64_t)63) + 64;
+    d->bytes = gi_cells_bytes(&r) + barriers + ((r.scratch + 63) & ~(uint64_t)63) + 64;
     st = blocks_take(d);
     if (st != GIN_OK) {
         gi_fail_context("gin_devcomm_create");
@@ -415,7 +410,7 @@ static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *de
         blocks_give(d);
         goto free_d;
     }
-    d->barriers_off = d->off + cells_bytes(&r);
+    d->barriers_off = d->off + gi_cells_bytes(&r);
     d->scratch_off = d->barriers_off + barriers;
     st = private_up(d);
     /* also the barrier after which peers may write into the zeroed block */

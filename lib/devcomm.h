@@ -41,6 +41,12 @@ struct gi_devcomm {
     struct gi_devcomm *next;
 };
 
+/* Bytes of all contexts' signal cells; either kind of block begins with them. */
+static inline uint64_t gi_cells_bytes(const gin_devcomm_reqs_t *r)
+{
+    return (uint64_t)r->contexts * r->signals * sizeof(struct gin_i_cells);
+}
+
 static inline struct gi_devcomm *gi_devcomm_of(const gin_t *g)
 {
     return g->dc->priv;

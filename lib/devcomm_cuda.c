@@ -21,11 +21,6 @@
 
 /* ---- symmetric GPU memory ---- */
 
-static uint64_t cells_bytes(const gin_devcomm_reqs_t *r)
-{
-    return (uint64_t)r->contexts * r->signals * sizeof(struct gin_i_cells);
-}
-
 /* An inbox has a word per rank: members and strangers of a team agree on its size. */
 static uint64_t inbox_bytes(const gin_comm_t *comm)
 {
@@ -44,7 +39,7 @@ static uint64_t indices(const gin_devcomm_reqs_t *r)
 uint64_t gi_devcomm_cuda_plan(struct gi_devcomm *d)
 {
     const gin_devcomm_reqs_t *r = &d->reqs;
-    d->cuda_barriers = cells_bytes(r);
+    d->cuda_barriers = gi_cells_bytes(r);
     d->cuda_scratch = d->cuda_barriers + indices(r) * inbox_bytes(d->comm);
     return d->cuda_scratch + ((r->scratch + 63) & ~(uint64_t)63) + 64;
 }

@@ -13,7 +13,7 @@ GIN_DEV uint64_t gin_i_amo_apply64(uint64_t *w, int op, uint64_t v, uint64_t exp
 {
     switch (op) {
     case GIN_I_AMO_SET: gin_i_st_relaxed_sys(w, v); return 0;
-    case GIN_I_AMO_ADD: gin_i_red_add_sys(w, v); return 0;
+    case GIN_I_AMO_ADD: gin_i_red_add_relaxed_sys(w, v); return 0;
     case GIN_I_AMO_AND: gin_i_red_and_sys(w, v); return 0;
     case GIN_I_AMO_OR: gin_i_red_or_sys(w, v); return 0;
     case GIN_I_AMO_XOR: gin_i_red_xor_sys(w, v); return 0;

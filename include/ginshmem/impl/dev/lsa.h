@@ -267,7 +267,8 @@ GIN_OP int gin_lsa_add(const gin_t *g, gin_group_t grp, gin_at_t at, uint64_t va
 #endif
     if (gin_i_group_helpers(&q, &warp))
         for (uint32_t r = warp.lane; r < (uint32_t)lsa.size; r += warp.lanes)
-            gin_i_red_add_sys((uint64_t *)gin_i_lsa_place(g, lsa, (int)r, at, 8, 1).addr, value);
+            gin_i_red_add_relaxed_sys((uint64_t *)gin_i_lsa_place(g, lsa, (int)r, at, 8, 1).addr,
+                                      value);
     gin_i_group_sync(&q);
     return GIN_OK;
 }

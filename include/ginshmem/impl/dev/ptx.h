@@ -257,12 +257,6 @@ GIN_DEV uint64_t gin_i_opaque(uint64_t v)
     return v;
 }
 
-/* Keeps the compiler alone from moving accesses. */
-GIN_DEV void gin_i_fence_compiler(void)
-{
-    asm volatile("" ::: "memory");
-}
-
 /* ---- atomics ---- */
 
 GIN_I_PTX_ST(gin_i_red_add_relaxed_sys, "red.relaxed.sys.global.add.u64", uint64_t, "l")
@@ -271,7 +265,6 @@ GIN_I_PTX_ST(gin_i_red_add_relaxed_gpu, "red.relaxed.gpu.global.add.u64", uint64
 GIN_I_PTX_ST(gin_i_red_add_release_gpu, "red.release.gpu.global.add.u64", uint64_t, "l")
 GIN_I_PTX_ST(gin_i_red_max_relaxed_gpu, "red.relaxed.gpu.global.max.u64", uint64_t, "l")
 
-GIN_I_PTX_ST(gin_i_red_add_sys, "red.relaxed.sys.global.add.u64", uint64_t, "l")
 GIN_I_PTX_ST(gin_i_red_and_sys, "red.relaxed.sys.global.and.b64", uint64_t, "l")
 GIN_I_PTX_ST(gin_i_red_or_sys, "red.relaxed.sys.global.or.b64", uint64_t, "l")
 GIN_I_PTX_ST(gin_i_red_xor_sys, "red.relaxed.sys.global.xor.b64", uint64_t, "l")

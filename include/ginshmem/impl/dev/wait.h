@@ -479,7 +479,7 @@ GIN_OP int gin_consume_signal_at(const gin_t *g, gin_at_t at, uint64_t n)
         return st;
     if (GIN_UNLIKELY(!mine))
         return gin_i_dev_word_engine(g, at, GIN_I_AMO_FETCH_ADD, 0 - n, &was);
-    gin_i_red_add_sys(word, 0 - n);
+    gin_i_red_add_relaxed_sys(word, 0 - n);
     return GIN_OK;
 }
 
