@@ -159,7 +159,10 @@ void mp_canaries(void *buf, size_t n);
 #define MP_CHECK_CANARIES(buf, n) mp_check_canaries(__FILE__, __LINE__, (buf), (n), #buf)
 bool mp_check_canaries(const char *file, int line, const void *buf, size_t n, const char *what);
 
-/* Open descriptors and lines of /proc/self/maps: for checks that nothing piles up. */
+/*
+ * For checks that nothing piles up: open descriptors; maps of files and of shared memory, and large
+ * reserved ranges.
+ */
 int mp_count_fds(void);
 int mp_count_maps(void);
 
