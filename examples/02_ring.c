@@ -53,6 +53,7 @@ int main(void)
     }
     /* Waits are for "at least"; in the end there must not be more. */
     ok = ok && gin_read_signal(&g, 0) == arrived;
+    show_paths(comm);
     CHECK(gin_devcomm_destroy(comm, &dev));
     CHECK(gin_free(comm, blocks));
     return finish(comm, ok, "ring: 50 rounds of 16 KiB blocks");

@@ -54,6 +54,7 @@ int main(void)
         CHECK(gin_flush(&g, gin_thread())); /* before the outbox is filled again */
     }
     ok = ok && gin_read_signal(&g, 0) + gin_read_signal(&g, 1) == (uint64_t)size * ROUNDS;
+    show_paths(comm);
     CHECK(gin_devcomm_destroy(comm, &dev));
     for (int i = 0; i < 2; i++)
         CHECK(gin_free(comm, inbox[i]));

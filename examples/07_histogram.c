@@ -105,6 +105,7 @@ int main(int argc, char **argv)
     ok = ok && (rank != 0 || sum == bytes);
     snprintf(line, sizeof(line), "histogram: %zu bytes, %llu words", bytes,
              (unsigned long long)words);
+    show_paths(comm);
     CHECK(gin_devcomm_destroy(comm, &dev));
     CHECK(gin_free(comm, share));
     free(serial);

@@ -26,6 +26,37 @@ static inline void *check_ptr(void *p, const char *what)
     return p;
 }
 
+/* Rank 0 prints how it reaches the heap of each rank: the ranks of the first path, the second ...
+ */
+static inline void show_paths(gin_comm_t *comm)
+{
+    static const struct {
+        gin_path_t path;
+        const char *name;
+    } paths[] = {{GIN_PATH_SELF, "self"},
+                 {GIN_PATH_LSA, "load and store"},
+                 {GIN_PATH_CMA, "copies between processes"},
+                 {GIN_PATH_NET, "network"},
+                 {GIN_PATH_NONE, "no path"}};
+    gin_window_t heap = gin_heap_window(comm, GIN_KIND_HOST);
+    if (gin_rank(comm) != 0)
+        return;
+    printf("paths of rank 0:");
+    for (size_t i = 0, n, all = 0; i < sizeof(paths) / sizeof(paths[0]); i++, all += n) {
+        n = 0;
+        for (int peer = 0; peer < gin_size(comm); peer++)
+            if (gin_window_path(comm, heap, peer) == paths[i].path)
+                printf("%s %d", n++ > 0 ? "" : all > 0 ? ", to" : " to", peer);
+        if (n > 0)
+            printf(" by %s", paths[i].name);
+    }
+    gin_caps_t caps = {.size = sizeof(caps)};
+    CHECK(gin_query(comm, &caps));
+    if (caps.cap[GIN_CAP_NET].have == 1)
+        printf("; network: %s", caps.cap[GIN_CAP_NET].reason);
+    printf("\n");
+}
+
 /*
  * Rank 0 prints "text: n ranks, OK" if all ranks say so. Leaves the job and returns what main()
  * returns.
