@@ -122,7 +122,7 @@ static void peer_lost(void *arg, int rank, const char *why)
 /* What a rank has got, shown to all. */
 struct ballot {
     int32_t status;
-    char provider[64], version[24], why[160];
+    char provider[64], version[32], why[160];
 };
 
 static void open_domain(struct gi_net *n, struct ballot *b)
@@ -149,7 +149,7 @@ static void open_domain(struct gi_net *n, struct ballot *b)
     n->n_domains = 1;
     const struct gi_net_caps *caps = ops->caps(n->domains[0]);
     snprintf(b->provider, sizeof(b->provider), "%.60s", caps->name);
-    snprintf(b->version, sizeof(b->version), "%.20s", caps->version);
+    snprintf(b->version, sizeof(b->version), "%.31s", caps->version);
 }
 
 /* GIN_OK: all have the same; GIN_ENOTSUP: somebody has none, which net_why says; or a failure. */
@@ -227,7 +227,7 @@ static void free_net(struct gi_net *n)
 
 static void describe(struct gi_net *n, const struct ballot *b)
 {
-    snprintf(n->how, sizeof(n->how), "%.50s (%.20s): %.80s", b->provider, b->version,
+    snprintf(n->how, sizeof(n->how), "%.45s (%.31s): %.75s", b->provider, b->version,
              gi_core_strategy(n->core, 0));
     gi_info("net", "network up: %s", n->how);
 }
