@@ -146,10 +146,11 @@ static inline int complete(struct pass *b)
     const struct gi_barrier_pool *p = b->pool;
     uint64_t epoch = b->round->epoch;
     if (GIN_UNLIKELY(p->steps != 0)) {
-        int r = gi_barrier_net_step(gi_devcomm_of(b->g), p, b->round, b->off);
+        struct gi_devcomm *d = gi_devcomm_of(b->g);
+        int r = gi_barrier_net_step(d, p, b->round, b->off);
         b->failed = r < 0 ? r : GIN_OK;
         if (r == 0)
-            gi_net_progress(gi_comm_of(b->g));
+            gi_net_drive(d->comm, d->net[d->reqs.contexts]);
         return r != 0;
     }
     if (GIN_UNLIKELY(p->levels != 0))

@@ -9,6 +9,8 @@
 
 #include "net_ops.h"
 
+#define OTHERS 8u /* looks at a context to one at the others */
+
 /* ---- contexts ---- */
 
 static void fill_config(struct gi_devcomm *d, uint32_t c, struct gi_core_ctx_config *config)
@@ -221,13 +223,22 @@ static int reached(const struct until *u)
     return r;
 }
 
+/* The same of a loop: others' contexts have their turn now and then. */
+static int reached_yet(const struct until *u, gin_comm_t *comm, uint32_t i)
+{
+    int r = reached(u);
+    if (r == 0 && i % OTHERS == 0)
+        gi_net_progress(comm);
+    return r;
+}
+
 static int wait_until(const struct until *u, gin_comm_t *comm, uint64_t timeout_ns, bool poll,
                       const char *call)
 {
     struct gi_wait w;
     int st = GIN_OK, r = reached(u);
     for (uint32_t i = 0; r == 0 && !poll && i < comm->spin; i++)
-        r = reached(u);
+        r = reached_yet(u, comm, i);
     if (r == 0 && poll)
         return GIN_EAGAIN;
     if (r == 0) {
@@ -429,21 +440,25 @@ static struct answer *take_answer(void)
     return answer;
 }
 
+static inline bool is_answered(const struct answer *a)
+{
+    return atomic_load_explicit(&a->status, memory_order_acquire) != 1;
+}
+
 static int await(const gin_t *g, int world, struct answer *a, const char *call)
 {
     gin_comm_t *comm = gi_comm_of(g);
     struct gi_core_ctx *ctx = context_of(g);
     struct gi_wait w;
     int st = GIN_OK;
+    for (uint32_t i = 0; i < comm->spin && !is_answered(a); i++)
+        gi_net_drive(comm, ctx);
     gi_net_wait_begin(&w, comm, 0, "an atomic of context # at rank #");
     w.detail[0] = g->ctx->index;
     w.detail[1] = (uint64_t)world;
-    while (atomic_load_explicit(&a->status, memory_order_acquire) == 1 && st == GIN_OK) {
-        if (gi_core_try(ctx)) {
-            gi_core_progress(ctx);
-            gi_core_leave(ctx);
-        }
-        if (atomic_load_explicit(&a->status, memory_order_acquire) == 1)
+    while (!is_answered(a) && st == GIN_OK) {
+        gi_net_drive(comm, ctx);
+        if (!is_answered(a))
             st = gi_wait_step(&w);
     }
     gi_net_wait_end(&w, comm);

@@ -6,8 +6,9 @@
  * has no network, which is no failure: what needs it is refused with that rank's reason. If they
  * have got different providers, that is a failure of the call, with both names.
  *
- * The thread polls, since peers' operations move only while somebody does, and gives way to threads
- * that wait: those poll anyway. Idle it sleeps on the network's descriptors, where there are any.
+ * The thread polls, since peers' operations move only while somebody does. While other threads do,
+ * it only looks in now and then: two that poll take turns at the provider's locks, and each wakes
+ * the other. Idle it sleeps on the network's descriptors, where there are any.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -22,8 +23,8 @@
 #define FDS      64
 #define EAGER    2000u /* idle rounds before it gives cores away; few where they are scarce */
 #define CROWDED  20u
-#define GIVE_NS  1000000u /* a thread that waits does the work */
-#define NAP_NS   50000u   /* without descriptors to sleep on: the first nap, then longer ones */
+#define GIVE_NS  200000u /* between two looks while others drive the network */
+#define NAP_NS   50000u  /* without descriptors to sleep on: the first nap, then longer ones */
 #define LONG_NS  1000000u
 #define SLEEP_NS 10000000u /* new contexts are seen that soon */
 
@@ -42,7 +43,7 @@ void gi_net_progress(void *arg)
 {
     gin_comm_t *comm = arg;
     if (comm->net != NULL)
-        gi_core_poll(comm->net->core);
+        gi_core_poll_some(comm->net->core);
 }
 
 static void rest(struct gi_net *n, uint32_t idle, bool crowded)
@@ -50,10 +51,6 @@ static void rest(struct gi_net *n, uint32_t idle, bool crowded)
     struct pollfd fds[FDS];
     int fd[FDS];
     uint64_t ns = SLEEP_NS;
-    if (atomic_load_explicit(&n->waiting, memory_order_relaxed) != 0) {
-        gi_os_sleep_ns(GIVE_NS);
-        return;
-    }
     if (idle < (crowded ? CROWDED : EAGER)) {
         if (crowded || idle % 16 == 0)
             gi_os_yield();
@@ -77,10 +74,14 @@ static void *run(void *arg)
     struct gi_net *n = arg;
     bool crowded = gi_os_cores() < 2 * n->comm->node_size;
     uint32_t idle = 0;
+    bool driven;
     gi_log_set_rank(n->comm->rank);
     while (atomic_load_explicit(&n->stop, memory_order_acquire) == 0) {
-        idle = gi_core_poll(n->core) > 0 ? 0 : idle + 1;
-        if (idle != 0)
+        int events = idle < EAGER ? gi_core_poll_left(n->core, &driven) : gi_core_poll(n->core);
+        idle = events > 0 ? 0 : idle + 1;
+        if (idle < EAGER && driven)
+            gi_os_sleep_ns(GIVE_NS);
+        else if (idle != 0)
             rest(n, idle, crowded);
     }
     return NULL;

@@ -63,6 +63,12 @@ bool gi_net_has(const gin_comm_t *comm, const struct gi_window *p);
 
 /* Drive it once; of a waiting loop. arg: gin_comm_t *, with or without a network. */
 void gi_net_progress(void *arg);
+/* For a loop that waits for something of one context; NULL: of none, or without a network. */
+static inline void gi_net_drive(const gin_comm_t *comm, struct gi_core_ctx *ctx)
+{
+    if (ctx != NULL)
+        gi_core_poll_for(comm->net->core, ctx);
+}
 /* Why the communicator has no network. */
 const char *gi_net_why(const gin_comm_t *comm);
 /* The registered region around [addr, addr + bytes) of my memory, or NULL. */

@@ -157,22 +157,23 @@ static int wait_long(struct waiting *w, uint64_t timeout_ns)
 static int run(struct waiting *w)
 {
     const struct gi_devcomm *d = gi_devcomm_of(w->g);
+    struct gi_core_ctx *ctx = d->net != NULL ? d->net[w->g->ctx->index] : NULL;
     if (over(w))
         return GIN_OK;
     if (w->opt != NULL && w->opt->poll) {
-        gi_net_progress(d->comm);
+        gi_net_drive(d->comm, ctx);
         return over(w) ? GIN_OK : GIN_EAGAIN;
     }
     for (uint32_t i = 0; i < d->comm->spin; i++) {
         GIN_PAUSE();
-        gi_net_progress(d->comm);
+        gi_net_drive(d->comm, ctx);
         if (over(w))
             return GIN_OK;
     }
     uint64_t ns =
         w->opt != NULL && w->opt->timeout_ns != 0 ? w->opt->timeout_ns : d->wait_timeout_ns;
     for (int i = 0; ns == 0 && i < GI_WAIT_QUICK_YIELDS; i++) {
-        gi_net_progress(d->comm);
+        gi_net_drive(d->comm, ctx);
         gi_os_yield();
         if (over(w))
             return GIN_OK;

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 
 #define BUDGET 64u /* events per context and poll */
+#define OTHERS 8u  /* polls of a context that is waited for, to one of others */
+#define HOT    64  /* idle polls until a context is one of many again */
 
 static int take_domains(struct gi_core *core)
 {
@@ -142,7 +144,7 @@ int gi_core_progress(struct gi_core_ctx *ctx)
     if (ctx->polling)
         return 0; /* a notice that polls */
     ctx->polling = true;
-    ctx->polls++;
+    atomic_store_explicit(&ctx->polls, gi_core_turn(ctx) + 1, memory_order_relaxed);
     int n = ctx->ops->progress(ctx->lane, BUDGET);
     if (GIN_UNLIKELY(n < 0)) {
         gi_core_lane_dead(ctx, gin_last_error());
@@ -157,23 +159,85 @@ int gi_core_progress(struct gi_core_ctx *ctx)
     return n;
 }
 
+static int poll_one(struct gi_core_ctx *ctx)
+{
+    int n = 0;
+    if (!gi_core_try(ctx))
+        return 0;
+    if (GIN_LIKELY(ctx->open)) {
+        int hot = atomic_load_explicit(&ctx->hot, memory_order_relaxed);
+        n = gi_core_progress(ctx);
+        n = n > 0 ? n : 0;
+        if (n != 0 && hot != HOT)
+            atomic_store_explicit(&ctx->hot, HOT, memory_order_relaxed);
+        else if (n == 0 && hot != 0)
+            atomic_store_explicit(&ctx->hot, hot - 1, memory_order_relaxed);
+    }
+    gi_core_leave(ctx);
+    return n;
+}
+
 int gi_core_poll(struct gi_core *core)
 {
     uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire);
     int events = 0;
     if (atomic_load_explicit(&core->asleep, memory_order_relaxed) == (uintptr_t)&me)
         atomic_store_explicit(&core->asleep, 0, memory_order_relaxed);
+    for (uint32_t i = 0; i < n; i++)
+        events += poll_one(atomic_load_explicit(&core->ctx[i], memory_order_acquire));
+    return events;
+}
+
+/*
+ * What drives one lane drives the sockets of all where they share them, and each lane asks for a
+ * system call: so those that had events lately get their turn every time, the others one by one.
+ */
+static bool has_turn(const struct gi_core_ctx *ctx, uint32_t i, uint32_t next)
+{
+    return i == next || atomic_load_explicit(&ctx->hot, memory_order_relaxed) != 0;
+}
+
+static uint32_t next_of(uint32_t n)
+{
+    static _Thread_local uint32_t turn;
+    if (++turn >= n)
+        turn = 0;
+    return turn;
+}
+
+int gi_core_poll_some(struct gi_core *core)
+{
+    uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire), next = next_of(n);
+    int events = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
-        if (!gi_core_try(ctx))
-            continue;
-        if (ctx->open) {
-            int one = gi_core_progress(ctx);
-            events += one > 0 ? one : 0;
-        }
-        gi_core_leave(ctx);
+        if (has_turn(ctx, i, next))
+            events += poll_one(ctx);
     }
     return events;
+}
+
+int gi_core_poll_left(struct gi_core *core, bool *driven)
+{
+    uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire), next = next_of(n);
+    int events = 0;
+    *driven = false;
+    for (uint32_t i = 0; i < n; i++) {
+        struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
+        uint32_t turn = gi_core_turn(ctx);
+        if (turn != ctx->polls_seen)
+            *driven = true;
+        else if (has_turn(ctx, i, next))
+            events += poll_one(ctx);
+        ctx->polls_seen = turn != ctx->polls_seen ? turn : gi_core_turn(ctx);
+    }
+    return events;
+}
+
+int gi_core_poll_for(struct gi_core *core, struct gi_core_ctx *ctx)
+{
+    int n = poll_one(ctx);
+    return n == 0 && gi_core_turn(ctx) % OTHERS == 0 ? gi_core_poll_some(core) : n;
 }
 
 static int sleep_on(struct gi_core_ctx *ctx, int *fd)

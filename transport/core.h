@@ -82,6 +82,14 @@ const struct gi_net_caps *gi_core_caps(const struct gi_core *core, uint32_t rail
  * Looks at the clock now and then for the watchdog. Any thread.
  */
 int gi_core_poll(struct gi_core *core);
+/* For a thread that waits and comes back at once: those where something happened lately, and the
+ * others one by one. */
+int gi_core_poll_some(struct gi_core *core);
+/* For one that waits for something of one context: that one, and the others now and then. */
+int gi_core_poll_for(struct gi_core *core, struct gi_core_ctx *ctx);
+/* For the thread that stands in for others, one per core: like gi_core_poll_some(), but leaves out
+ * contexts that somebody else has driven since the last call; *driven: there are such. */
+int gi_core_poll_left(struct gi_core *core, bool *driven);
 /*
  * Before sleeping: descriptors to poll(2) for input. Returns their number when all contexts may be
  * slept on now, 0 when there is something to do or a network without such a descriptor. Wake at

@@ -38,7 +38,7 @@ static bool behind_bundle(const struct gi_core_peer *p)
 
 static bool in_burst(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
 {
-    return p->burst == ctx->polls && !nobody_polls(ctx->core);
+    return p->burst == gi_core_turn(ctx) && !nobody_polls(ctx->core);
 }
 
 bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
@@ -103,7 +103,7 @@ int gi_core_bundle_add(struct gi_core_ctx *ctx, struct gi_core_peer *p,
     ctx->counts[GI_CORE_N_BUNDLED]++;
     gi_core_loosen(ctx, p, gi_core_op_none(ctx, p));
     if (!in_burst(ctx, p)) { /* alone, for its order: not held up either */
-        p->burst = ctx->polls;
+        p->burst = gi_core_turn(ctx);
         gi_core_bundle_send(ctx, p);
     }
     if (put->counter != NULL)

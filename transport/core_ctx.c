@@ -127,7 +127,7 @@ static int open_one(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *co
     ctx->plan = &core->plan[ctx->rail];
     ctx->tag = (uint16_t)name->tag;
     ctx->mutate = config->mutate;
-    ctx->polls = 1;
+    atomic_store_explicit(&ctx->polls, 1, memory_order_relaxed);
     ctx->cells = config->cells;
     ctx->native_window = config->native_window;
     ctx->native_off = config->native_off;

@@ -297,9 +297,11 @@ struct gi_core_ctx {
     uint32_t n_ops, n_chunks;
     uint32_t peer_ops, peer_pieces; /* of these, the most for one peer */
     uint32_t credits;               /* the least of all ranks */
-    uint32_t polls;
-    uint32_t rail, idle, busy; /* idle, busy: polls since the clock was read */
-    uint16_t tag;              /* of messages */
+    _Atomic uint32_t polls;         /* times that it was driven; written by its owner */
+    atomic_int hot;                 /* so many idle turns until it counts as quiet; by its owner */
+    uint32_t polls_seen;            /* by the thread of gi_core_poll_left() */
+    uint32_t rail, idle, busy;      /* idle, busy: polls since the clock was read */
+    uint16_t tag;                   /* of messages */
     bool open, polling, lane_dead;
     unsigned mutate;
     struct gi_core_cells cells;
@@ -406,6 +408,11 @@ void gi_core_watch(struct gi_core_ctx *ctx); /* deaths told from outside; clock 
 
 /* core_ctx.c */
 void gi_core_done(void *arg, struct gi_net_request *req);
+
+static inline uint32_t gi_core_turn(const struct gi_core_ctx *ctx)
+{
+    return atomic_load_explicit(&ctx->polls, memory_order_relaxed);
+}
 
 static inline int gi_core_rank_of(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
 {

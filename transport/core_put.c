@@ -35,7 +35,7 @@ static bool at_once(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struc
         return false;
     if (gi_core_posted(ctx, p, ctx->ops->write(ctx->lane, &io)) != GIN_OK)
         return false;
-    p->burst = ctx->polls;
+    p->burst = gi_core_turn(ctx);
     ctx->counts[imm ? GI_CORE_N_WRITE_IMM : GI_CORE_N_WRITE]++;
     gi_core_loosen(ctx, p, gi_core_op_none(ctx, p));
     if (put->counter != NULL)
