@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include "cuda_up.h"
+#include "net_ops.h"
 #include "net_up.h"
 #include "devcomm.h"
 #include "multimem.h"
@@ -233,6 +234,7 @@ int gin_stats(gin_comm_t *comm, gin_stats_t *stats)
         .cma_calls = atomic_load_explicit(&comm->n_cma, memory_order_relaxed),
     };
     gi_windows_count(comm, &s.windows, &s.registrations);
+    gi_net_count(comm, &s);
     memcpy(stats, &s, s.size_of);
     return GIN_OK;
 }

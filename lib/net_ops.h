@@ -14,6 +14,9 @@
 int gi_net_contexts_open(struct gi_devcomm *d);
 void gi_net_contexts_close(struct gi_devcomm *d); /* behind a barrier */
 
+/* Fill in what this rank has sent, by the net_ fields. */
+void gi_net_count(gin_comm_t *comm, gin_stats_t *s);
+
 /* May operations of this device communicator to a rank take the network? Else recorded why not. */
 int gi_net_allowed(const struct gi_devcomm *d, int world, const char *call);
 

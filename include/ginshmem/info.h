@@ -45,6 +45,14 @@ typedef struct gin_stats {
     uint64_t agreements;    /* collective host calls so far */
     uint64_t waits;         /* waits that did not end at the first look */
     uint64_t cma_calls;     /* process_vm_readv/writev */
+    /* the network, of the live device communicators: what this rank has sent */
+    uint64_t net_writes;   /* with or without a signal */
+    uint64_t net_reads;    /* demands for bytes */
+    uint64_t net_atomics;  /* that the NIC does */
+    uint64_t net_messages; /* that carry signals, atomics, small puts */
+    uint64_t net_bundled;  /* small puts that shared messages */
+    uint64_t net_controls; /* acknowledgements, replies, demands for them, refusals */
+    uint64_t net_again;    /* posts that the network could not take at once */
 } gin_stats_t;
 
 #ifndef __CUDACC_RTC__

@@ -18,7 +18,7 @@ struct options {
     const char *ops; /* comma-separated, or "all" */
     size_t sizes[MAX_SIZES];
     int n_sizes;
-    bool all, raw, cuda;
+    bool all, raw, cuda, net;
     long iters; /* 0: by size */
     int rounds;
     const char *format;
@@ -59,6 +59,8 @@ static void usage(FILE *f)
                "  --raw            measure the bare limits of the machine in the same run\n"
                "  --cuda           operations in kernels, between pairs of ranks with a GPU each,\n"
                "                   beside the limits of the hardware; only --rounds counts\n"
+               "  --net            what goes over the network between pairs of ranks, each figure\n"
+               "                   beside the bare provider's; only --rounds and --iters count\n"
                "  --iters N        repetitions per measurement (default: by size)\n"
                "  --rounds R       measurements per figure; the median is reported (default 5)\n"
                "  --format F       table (default), csv or json\n"
@@ -152,13 +154,27 @@ static int bad(const char *option, const char *value)
 /* -1: go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *o)
 {
-    enum { OP = 256, SIZES, PAIRS, ALL, RAW, CUDA, ITERS, ROUNDS, FORMAT, LIST, HELP, VERSION };
+    enum {
+        OP = 256,
+        SIZES,
+        PAIRS,
+        ALL,
+        RAW,
+        CUDA,
+        NET,
+        ITERS,
+        ROUNDS,
+        FORMAT,
+        LIST,
+        HELP,
+        VERSION
+    };
     static const struct option longs[] = {
-        {"op", 1, NULL, OP},       {"sizes", 1, NULL, SIZES},   {"pairs", 0, NULL, PAIRS},
-        {"all", 0, NULL, ALL},     {"raw", 0, NULL, RAW},       {"cuda", 0, NULL, CUDA},
-        {"iters", 1, NULL, ITERS}, {"rounds", 1, NULL, ROUNDS}, {"format", 1, NULL, FORMAT},
-        {"list", 0, NULL, LIST},   {"help", 0, NULL, HELP},     {"version", 0, NULL, VERSION},
-        {NULL, 0, NULL, 0}};
+        {"op", 1, NULL, OP},           {"sizes", 1, NULL, SIZES}, {"pairs", 0, NULL, PAIRS},
+        {"all", 0, NULL, ALL},         {"raw", 0, NULL, RAW},     {"cuda", 0, NULL, CUDA},
+        {"net", 0, NULL, NET},         {"iters", 1, NULL, ITERS}, {"rounds", 1, NULL, ROUNDS},
+        {"format", 1, NULL, FORMAT},   {"list", 0, NULL, LIST},   {"help", 0, NULL, HELP},
+        {"version", 0, NULL, VERSION}, {NULL, 0, NULL, 0}};
     unsigned long long v;
     char *end;
     int c;
@@ -173,6 +189,7 @@ static int parse(int argc, char **argv, struct options *o)
         case ALL: o->all = true; break;
         case RAW: o->raw = true; break;
         case CUDA: o->cuda = true; break;
+        case NET: o->net = true; break;
         case ITERS:
             if (!number(optarg, &end, &v) || *end != '\0' || v < 1 || v > 1000000000)
                 return bad("--iters", optarg);
@@ -382,7 +399,7 @@ int main(int argc, char **argv)
     }
     st = set_up(&p, &o);
     if (st == 0)
-        st = run(&p, &o);
+        st = o.net ? perf_net_run(&p, o.rounds, o.iters) : run(&p, &o);
     free(p.src);
     if (gin_devcomm_destroy(p.comm, &p.dev) != GIN_OK)
         st = fail("gin_devcomm_destroy");

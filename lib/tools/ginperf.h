@@ -58,6 +58,9 @@ extern const void *const perf_cuda_image;
 /* All figures of --cuda, by all ranks; the exit status. ginperf_cuda.c */
 int perf_cuda_run(gin_comm_t *comm, int rounds);
 
+/* All figures of --net, by all ranks; the exit status. ginperf_net.c */
+int perf_net_run(struct perf *p, int rounds, long iters);
+
 double perf_now_ns(void);
 /* All ranks together, so that a measurement starts at once. */
 void perf_sync(struct perf *p);

@@ -234,6 +234,71 @@ static double raw_net_write(struct perf *p, size_t bytes, long iters)
     return pingpong(p, bytes, iters);
 }
 
+/* The lead does `iters` of something; its partner makes progress until it hears of the end. */
+static double alone(struct perf *p, long iters, void (*one)(size_t bytes), size_t bytes)
+{
+    up(p, p->max_bytes);
+    perf_sync(p);
+    double t = perf_now_ns();
+    for (long i = 0; p->lead && i < iters && net.usable; i++)
+        one(bytes);
+    t = perf_now_ns() - t;
+    net.seq++;
+    if (net.usable && p->lead)
+        send_number(net.seq, 8, true);
+    if (net.usable && !p->lead)
+        await_number(net.seq, 8);
+    perf_sync(p);
+    return net.usable ? t / (double)iters : 0;
+}
+
+/* What the provider calls delivered is in the partner's memory. */
+static void put_one(size_t bytes)
+{
+    bool small = bytes <= net.info->tx_attr->inject_size;
+    post(net.out, bytes, FI_COMPLETION | FI_DELIVERY_COMPLETE | (small ? FI_INJECT : 0));
+    drain();
+}
+
+static void get_one(size_t bytes)
+{
+    void *desc = fi_mr_desc(net.mr);
+    struct iovec iov = {.iov_base = net.out, .iov_len = bytes};
+    struct fi_rma_iov from = {.addr = net.other.base, .len = bytes, .key = net.other.key};
+    struct fi_msg_rma m = {.msg_iov = &iov,
+                           .desc = &desc,
+                           .iov_count = 1,
+                           .addr = net.peer,
+                           .rma_iov = &from,
+                           .rma_iov_count = 1,
+                           .context = &net.context};
+    double end = perf_now_ns() + LIMIT_NS;
+    ssize_t rc;
+    while ((rc = fi_readmsg(net.ep, &m, FI_COMPLETION)) == -FI_EAGAIN && perf_now_ns() < end)
+        poll_queue();
+    if (rc != 0)
+        net.usable = false;
+    else
+        net.under_way++;
+    drain();
+}
+
+static double raw_net_put(struct perf *p, size_t bytes, long iters)
+{
+    return alone(p, iters, put_one, bytes);
+}
+
+static double raw_net_get(struct perf *p, size_t bytes, long iters)
+{
+    return alone(p, iters, get_one, bytes);
+}
+
+static double raw_net_turn(struct perf *p, size_t bytes, long iters)
+{
+    up(p, p->max_bytes);
+    return 2 * pingpong(p, bytes, iters);
+}
+
 /* Writes without a pause; the partner answers the last, so all of them have arrived. */
 static double raw_net_stream(struct perf *p, size_t bytes, long iters)
 {
@@ -263,6 +328,11 @@ static double raw_net_stream(struct perf *p, size_t bytes, long iters)
 const struct perf_op perf_fabric[] = {
     {"raw_net_write", "libfabric's write and the partner's, one way", PERF_NS, true, true,
      raw_net_write, 5000},
+    {"raw_net_put", "libfabric's write until it is delivered", PERF_NS, true, true, raw_net_put,
+     5000},
+    {"raw_net_get", "libfabric's read", PERF_NS, true, true, raw_net_get, 5000},
+    {"raw_net_turn", "libfabric's write and the partner's, there and back", PERF_NS, true, true,
+     raw_net_turn, 5000},
     {"raw_net_rate", "libfabric's writes of 8 bytes", PERF_MOPS, false, true, raw_net_stream,
      100000},
     {"raw_net_bw", "bandwidth of libfabric's writes", PERF_MBPS, true, true, raw_net_stream, 20000},

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ginperf --net: what operations over the network cost between pairs of ranks, each beside what the
+ * bare provider does in the same round, between the same two processes; and how many messages they
+ * take. The partner waits for a signal meanwhile, so its waiting thread makes the progress that the
+ * provider may need; where the text says so it computes, and the library's thread does.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ginperf.h"
+
+#define MIB       ((size_t)1 << 20)
+#define MAX_ROUND 100
+#define BURST     64
+#define END       3u /* signal by which the lead lets its partner go */
+
+static gin_t engine; /* a context whose operations go through the engine; ctx NULL: none */
+
+static void check(int st)
+{
+    if (st == GIN_OK)
+        return;
+    fprintf(stderr, "ginperf: --net: %s\n", gin_last_error());
+    exit(1);
+}
+
+/* ---- the loops ---- */
+
+typedef void (*one_fn)(struct perf *p, long i);
+
+static gin_at_t there(const struct perf *p)
+{
+    return gin_at(p->win, p->heap_off);
+}
+
+/* The lead does it, then `last`; the partner waits, driving the network, or computes. */
+static double lead(struct perf *p, long iters, one_fn one, one_fn last, bool computes)
+{
+    check(gin_reset_signal(&p->g, END, NULL));
+    perf_sync(p);
+    double t = perf_now_ns();
+    for (long i = 0; p->lead && i < iters; i++)
+        one(p, i);
+    if (p->lead && last != NULL)
+        last(p, 0);
+    t = perf_now_ns() - t;
+    if (!computes && p->lead)
+        check(gin_signal(&p->g, gin_thread(), p->world, p->peer, gin_weak_inc(END)));
+    if (!computes && !p->lead)
+        check(gin_wait_signal(&p->g, gin_thread(), END, 1));
+    perf_sync(p);
+    return t / (double)iters;
+}
+
+static double turns(struct perf *p, const gin_t *g, size_t bytes, long iters, gin_action_t action)
+{
+    check(gin_reset_signal(g, 0, NULL));
+    perf_sync(p);
+    double t = perf_now_ns();
+    for (long i = 1; i <= iters; i++) {
+        if (!p->lead)
+            check(gin_wait_signal(g, gin_thread(), 0, (uint64_t)i));
+        if (bytes == 0)
+            check(gin_signal(g, gin_thread(), p->world, p->peer, action));
+        else
+            check(gin_put(g, gin_thread(), p->world, p->peer, there(p), gin_at_local(p->src), bytes,
+                          action));
+        if (p->lead)
+            check(gin_wait_signal(g, gin_thread(), 0, (uint64_t)i));
+    }
+    t = perf_now_ns() - t;
+    check(gin_quiet(g, gin_thread()));
+    perf_sync(p);
+    return t / (double)iters / 2;
+}
+
+/* ---- operations ---- */
+
+static void put_bytes(struct perf *p, size_t bytes, gin_action_t action)
+{
+    check(gin_put(&p->g, gin_thread(), p->world, p->peer, there(p), gin_at_local(p->src), bytes,
+                  action));
+}
+
+static void quiet(struct perf *p, long i)
+{
+    (void)i;
+    check(gin_quiet(&p->g, gin_thread()));
+}
+
+static void put_8(struct perf *p, long i)
+{
+    (void)i;
+    put_bytes(p, 8, gin_no_action());
+}
+
+static void put_quiet_8(struct perf *p, long i)
+{
+    put_8(p, i);
+    quiet(p, i);
+}
+
+static void put_mib(struct perf *p, long i)
+{
+    (void)i;
+    put_bytes(p, MIB, gin_no_action());
+}
+
+static void get_8(struct perf *p, long i)
+{
+    (void)i;
+    check(gin_get(&p->g, gin_thread(), p->world, p->peer, there(p), gin_at_local(p->src), 8));
+    check(gin_flush(&p->g, gin_thread()));
+}
+
+static void fetch_add(struct perf *p, long i)
+{
+    uint64_t old;
+    (void)i;
+    check(gin_amo_fetch_add(&p->g, gin_thread(), p->world, p->peer, there(p), 1, &old));
+}
+
+static void burst(struct perf *p, gin_action_t action)
+{
+    for (int k = 0; k < BURST; k++)
+        put_bytes(p, 8, action);
+    quiet(p, 0);
+}
+
+static void burst_plain(struct perf *p, long i)
+{
+    (void)i;
+    burst(p, gin_no_action());
+}
+
+static void burst_weak(struct perf *p, long i)
+{
+    (void)i;
+    burst(p, gin_weak_inc(2));
+}
+
+static void burst_strong(struct perf *p, long i)
+{
+    (void)i;
+    burst(p, gin_strong_inc(2));
+}
+
+static double run_put_quiet(struct perf *p, long n)
+{
+    return lead(p, n, put_quiet_8, NULL, false);
+}
+
+static double run_put_quiet_far(struct perf *p, long n)
+{
+    return lead(p, n, put_quiet_8, NULL, true);
+}
+
+static double run_get(struct perf *p, long n)
+{
+    return lead(p, n, get_8, NULL, false);
+}
+
+static double run_fetch_add(struct perf *p, long n)
+{
+    return lead(p, n, fetch_add, NULL, false);
+}
+
+static double run_rate(struct perf *p, long n)
+{
+    return lead(p, n, put_8, quiet, false);
+}
+
+static double run_bandwidth(struct perf *p, long n)
+{
+    return lead(p, n, put_mib, quiet, false);
+}
+
+static double run_burst(struct perf *p, long n)
+{
+    return lead(p, n, burst_plain, NULL, false) / BURST;
+}
+
+static double run_burst_weak(struct perf *p, long n)
+{
+    return lead(p, n, burst_weak, NULL, false) / BURST;
+}
+
+static double run_burst_strong(struct perf *p, long n)
+{
+    return lead(p, n, burst_strong, NULL, false) / BURST;
+}
+
+static double run_weak(struct perf *p, long n)
+{
+    return turns(p, &p->g, 8, n, gin_weak_inc(0));
+}
+
+static double run_strong(struct perf *p, long n)
+{
+    return turns(p, &p->g, 8, n, gin_strong_inc(0));
+}
+
+static double run_engine(struct perf *p, long n)
+{
+    return engine.ctx != NULL ? turns(p, &engine, 8, n, gin_weak_inc(0)) : 0;
+}
+
+static double run_signal(struct perf *p, long n)
+{
+    return turns(p, &p->g, 0, n, gin_weak_inc(0));
+}
+
+static double run_barrier(struct perf *p, long n)
+{
+    perf_sync(p);
+    double t = perf_now_ns();
+    for (long i = 0; i < n; i++)
+        check(gin_barrier(&p->g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL,
+                          GIN_FENCE_ALL));
+    t = perf_now_ns() - t;
+    perf_sync(p);
+    return t / (double)n;
+}
+
+/* ---- the table ---- */
+
+enum { US, MOPS, GBPS };
+
+static struct row {
+    const char *what;
+    double (*run)(struct perf *p, long iters);
+    const char *bare; /* in perf_fabric, or in this table; NULL: none */
+    size_t bytes;
+    long iters;
+    int unit, n;
+    double ours[MAX_ROUND], ratio[MAX_ROUND], other[MAX_ROUND];
+} rows[] = {
+    {"put 8 B + quiet", run_put_quiet, "raw_net_put", 8, 4000, US, 0, {0}, {0}, {0}},
+    {"put 8 B + quiet, partner computes",
+     run_put_quiet_far,
+     "raw_net_put",
+     8,
+     4000,
+     US,
+     0,
+     {0},
+     {0},
+     {0}},
+    {"get 8 B", run_get, "raw_net_get", 8, 4000, US, 0, {0}, {0}, {0}},
+    {"fetch-add", run_fetch_add, "raw_net_turn", 8, 4000, US, 0, {0}, {0}, {0}},
+    {"put 8 B + weak signal, one way", run_weak, "raw_net_write", 8, 4000, US, 0, {0}, {0}, {0}},
+    {"put 8 B + strong signal, one way",
+     run_strong,
+     "raw_net_write",
+     8,
+     4000,
+     US,
+     0,
+     {0},
+     {0},
+     {0}},
+    {"the same by the engine, one way", run_engine, "raw_net_write", 8, 4000, US, 0, {0}, {0}, {0}},
+    {"signal alone, one way", run_signal, "raw_net_write", 8, 4000, US, 0, {0}, {0}, {0}},
+    {"barrier", run_barrier, "raw_net_write", 8, 4000, US, 0, {0}, {0}, {0}},
+    {"put 8 B, many", run_rate, "raw_net_rate", 8, 200000, MOPS, 0, {0}, {0}, {0}},
+    {"put 1 MiB, many", run_bandwidth, "raw_net_bw", MIB, 100, GBPS, 0, {0}, {0}, {0}},
+    {"64 puts of 8 B + quiet", run_burst, NULL, 8, 1000, MOPS, 0, {0}, {0}, {0}},
+    {"64 with weak signals + quiet",
+     run_burst_weak,
+     "64 puts of 8 B + quiet",
+     8,
+     1000,
+     MOPS,
+     0,
+     {0},
+     {0},
+     {0}},
+    {"64 with strong signals + quiet",
+     run_burst_strong,
+     "64 puts of 8 B + quiet",
+     8,
+     1000,
+     MOPS,
+     0,
+     {0},
+     {0},
+     {0}},
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+/* The figure of the pair of ranks 0 and 1, known on every rank. */
+static double first_pair(struct perf *p, double ns)
+{
+    double *all = malloc((size_t)p->size * sizeof(*all));
+    if (all == NULL)
+        exit(1);
+    check(gin_comm_allgather(p->comm, &ns, all, sizeof(ns)));
+    ns = all[0];
+    free(all);
+    return ns;
+}
+
+static double bare(struct perf *p, const struct row *r, int round, long iters)
+{
+    for (const struct perf_op *o = perf_fabric; r->bare != NULL && o->name != NULL; o++)
+        if (strcmp(o->name, r->bare) == 0)
+            return first_pair(p, o->run(p, r->bytes, iters));
+    for (size_t i = 0; r->bare != NULL && round >= 0 && i < ROWS; i++)
+        if (strcmp(rows[i].what, r->bare) == 0)
+            return rows[i].ours[round];
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double in_unit(double ns, int unit)
+{
+    return unit == US ? ns / 1e3 : unit == MOPS ? 1e3 / ns : (double)MIB / ns;
+}
+
+static void print(struct row *r)
+{
+    static const char *const units[] = {"us", "M/s", "GB/s"};
+    qsort(r->ours, (size_t)r->n, sizeof(double), compare);
+    qsort(r->other, (size_t)r->n, sizeof(double), compare);
+    qsort(r->ratio, (size_t)r->n, sizeof(double), compare);
+    int low = r->unit == US ? 0 : r->n - 1;
+    printf("%-36s %8.2f %-4s (%.2f - %.2f)", r->what, in_unit(r->ours[r->n / 2], r->unit),
+           units[r->unit], in_unit(r->ours[low], r->unit),
+           in_unit(r->ours[r->n - 1 - low], r->unit));
+    if (r->bare != NULL && r->other[0] > 0)
+        printf("  time %.2f (%.2f - %.2f) of %s, %.2f %s", r->ratio[r->n / 2], r->ratio[0],
+               r->ratio[r->n - 1], r->bare, in_unit(r->other[r->n / 2], r->unit), units[r->unit]);
+    printf("\n");
+}
+
+static void one_round(struct perf *p, int round, long iters)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        struct row *r = &rows[i];
+        long n = iters != 0 ? iters : r->iters;
+        n = round < 0 ? n / 10 + 1 : n;
+        double ns = first_pair(p, r->run(p, n));
+        double other = ns > 0 ? bare(p, r, round, n) : 0;
+        if (round < 0 || ns <= 0)
+            continue;
+        r->ours[r->n] = ns;
+        r->other[r->n] = other;
+        r->ratio[r->n++] = other > 0 ? ns / other : 0;
+    }
+}
+
+/* ---- messages ---- */
+
+static const struct {
+    const char *what;
+    one_fn one, last;
+    long operations, each;
+} counted[] = {
+    {"put 8 B + quiet", put_quiet_8, NULL, 100, 1},
+    {"get 8 B", get_8, NULL, 100, 1},
+    {"fetch-add", fetch_add, NULL, 100, 1},
+    {"64 puts + quiet", burst_plain, NULL, 100, BURST},
+    {"64 puts, weak signals + quiet", burst_weak, NULL, 100, BURST},
+    {"64 puts, strong signals + quiet", burst_strong, NULL, 100, BURST},
+    {"put 1 MiB", put_mib, quiet, 100, 1},
+};
+
+/* Of both ranks of the first pair: sent between the two calls, and the call's own signal. */
+static void count_one(struct perf *p, size_t i)
+{
+    gin_stats_t before = {.size_of = sizeof(before)}, after = {.size_of = sizeof(after)};
+    check(gin_stats(p->comm, &before));
+    lead(p, counted[i].operations, counted[i].one, counted[i].last, false);
+    check(gin_stats(p->comm, &after));
+    double n = (double)(counted[i].operations * counted[i].each);
+    double mine[4] = {(double)(after.net_writes - before.net_writes),
+                      (double)(after.net_reads - before.net_reads),
+                      (double)(after.net_messages - before.net_messages),
+                      (double)(after.net_controls - before.net_controls)};
+    double *all = malloc((size_t)p->size * sizeof(mine));
+    if (all == NULL)
+        exit(1);
+    check(gin_comm_allgather(p->comm, mine, all, sizeof(mine)));
+    all[2] -= 1; /* the signal that ends it */
+    if (p->rank == 0)
+        printf("%-36s %6.3f %6.3f %6.3f %6.3f   %6.3f\n", counted[i].what, all[0] / n, all[1] / n,
+               all[2] / n, all[3] / n, (all[4] + all[5] + all[6] + all[7]) / n);
+    free(all);
+}
+
+static void count_all(struct perf *p)
+{
+    if (p->rank == 0)
+        printf("\n# sent per operation\n%-36s %6s %6s %6s %6s   %s\n", "", "write", "read", "msg",
+               "ctrl", "partner");
+    for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++)
+        count_one(p, i);
+}
+
+/* ---- the run ---- */
+
+static bool open_engine(struct perf *p, gin_devcomm_t *dev)
+{
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.backend = GIN_BACKEND_ENGINE;
+    if (gin_devcomm_create(p->comm, &reqs, dev) != GIN_OK) {
+        if (p->rank == 0)
+            printf("# no engine: %s\n", gin_last_error());
+        return false;
+    }
+    check(gin_open(dev, 0, &engine));
+    return true;
+}
+
+int perf_net_run(struct perf *p, int rounds, long iters)
+{
+    gin_devcomm_t dev;
+    if (p->size % 2 != 0 || p->all || p->peer_heap != NULL) {
+        if (p->rank == 0)
+            fprintf(stderr, "ginperf: --net: it needs pairs of ranks that only a network joins, "
+                            "such as those of \"ginrun -n 2 -H 2\"\n");
+        return 1;
+    }
+    rounds = rounds < MAX_ROUND ? rounds : MAX_ROUND;
+    bool by_engine = open_engine(p, &dev);
+    if (p->rank == 0)
+        printf("# %d ranks, %d rounds: medians (lowest - highest); ratios of times in a round\n",
+               p->size, rounds);
+    for (int k = -1; k < rounds; k++)
+        one_round(p, k, iters);
+    for (size_t i = 0; p->rank == 0 && i < ROWS; i++)
+        if (rows[i].n != 0)
+            print(&rows[i]);
+    count_all(p);
+    if (by_engine)
+        check(gin_devcomm_destroy(p->comm, &dev));
+    return 0;
+}
