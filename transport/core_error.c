@@ -110,7 +110,12 @@ void gi_core_failed(void *arg, struct gi_net_request *req, int peer, int status,
         return;
     }
     struct gi_core_op *op = c->op;
-    struct gi_core_peer *p = op->peer;
+    struct gi_core_peer *p = op != NULL ? op->peer : c->peer;
+    if (op == NULL) {
+        gi_core_prompt_failed(ctx, c);
+        gi_core_peer_fail(ctx, p, status, why);
+        return;
+    }
     op->pieces--;
     p->bytes -= c->bytes;
     gi_core_chunk_give(ctx, p, c);

@@ -8,7 +8,7 @@
  *   core_put.c     put, get                         core_push.c    posting what waits, per peer
  *   core_signal.c  how an action travels            core_amo.c     atomics, both sides
  *   core_msg.c     messages out, credits, acks      core_am.c      messages in, validation
- *   core_bundle.c  many small puts in one message
+ *   core_bundle.c  many small puts in one message   core_prompt.c  puts with word of delivery
  *   core_settle.c  fence, quiet                     core_error.c   lost peers, refusals, watchdog
  *
  * Life of an operation. It gets the context's next number and stands in two queues, of the context
@@ -49,6 +49,7 @@ struct gi_core_plan {
     bool native_fence;    /* ... with a fence */
     unsigned imm_bits;    /* immediates that may be used without thought for credits */
     bool imm_after_msg;   /* ... even behind messages not yet acknowledged */
+    bool prompt;          /* an ordered write may ask for word of its delivery */
     bool fence_reads;     /* a read may pass earlier writes: a fence must settle them */
     uint64_t piece;       /* most bytes of one read or write */
     uint64_t inject;      /* most bytes of a write that is complete at once; 0: none */
@@ -230,7 +231,9 @@ struct gi_core_op {
 struct gi_core_chunk {
     struct gi_net_request req; /* first */
     struct gi_core_chunk *next;
-    struct gi_core_op *op;
+    struct gi_core_op *op; /* NULL: a put that left no operation behind (core_prompt.c) ... */
+    struct gi_core_peer *peer;
+    uint64_t seq; /* ... to that peer, with that number */
     uint64_t bytes;
     bool action; /* it carries the operation's action */
 };
@@ -243,6 +246,9 @@ struct gi_core_peer {
     struct gi_core_peer *next_active, *next_dirty;
     uint64_t issued;               /* number of the last operation */
     uint64_t loose_lo, loose_hi;   /* lowest and highest number that is loose; 0: none */
+    uint64_t prompt_hi;            /* word of delivery that is under way proves so much; 0: none */
+    uint64_t imm_hi;               /* number of the last put whose signal is an immediate */
+    uint64_t lone;                 /* number of a put that went out by itself, the last one; 0 */
     uint64_t cover_msg, cover;     /* handled messages that prove numbers up to cover; 0: none */
     uint64_t want;                 /* settle up to here; 0: nobody asks */
     uint64_t sent, acked;          /* numbered messages to it */
@@ -251,6 +257,8 @@ struct gi_core_peer {
     struct gi_core_msg *early;     /* GI_CORE_CREDITS slots; made when one comes out of order */
     struct gi_core_bundle *bundle; /* made with the first */
     struct gi_core_reply *replies; /* GI_CORE_CREDITS; made with the first */
+    uint32_t prompts;              /* puts whose delivery will be told */
+    uint32_t habit;                /* lone puts in a row that a quiet followed at once */
     uint32_t bundled;              /* bytes in the bundle, 0: none is open */
     uint32_t burst;                /* low bits of ctx->polls when a small put went out by itself */
     uint64_t bundles;              /* messages to it up to and with the last bundle */
@@ -359,6 +367,13 @@ bool gi_core_bundle_send(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* fa
 bool gi_core_bundle_is_whole(const struct gi_core_bundle *b, uint32_t len);
 void gi_core_bundle_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                             const struct gi_core_bundle *b);
+
+/* core_prompt.c */
+struct gi_core_chunk *gi_core_prompt_take(struct gi_core_ctx *ctx, struct gi_core_peer *p);
+void gi_core_prompt_sent(struct gi_core_peer *p, struct gi_core_chunk *c, uint64_t seq);
+void gi_core_prompt_done(struct gi_core_ctx *ctx, struct gi_core_chunk *c);
+void gi_core_prompt_failed(struct gi_core_ctx *ctx, struct gi_core_chunk *c);
+void gi_core_proven(struct gi_core_peer *p, uint64_t to); /* nothing up to there is loose */
 
 /* core_signal.c */
 enum gi_core_way gi_core_choose(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,

@@ -49,10 +49,7 @@ void gi_core_acked(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint16_t ack
         return; /* older than what is known, or a lie */
     p->acked += (uint64_t)more;
     if (p->cover_msg != 0 && p->acked >= p->cover_msg) {
-        if (p->cover >= p->loose_hi)
-            p->loose_lo = p->loose_hi = 0;
-        else if (p->loose_lo != 0 && p->cover >= p->loose_lo)
-            p->loose_lo = p->cover + 1;
+        gi_core_proven(p, p->cover);
         p->cover_msg = 0;
     }
     if (p->first != NULL || p->want != 0)

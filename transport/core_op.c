@@ -204,6 +204,10 @@ void gi_core_done(void *arg, struct gi_net_request *req)
     struct gi_core_ctx *ctx = arg;
     struct gi_core_chunk *c = (struct gi_core_chunk *)req;
     struct gi_core_op *op = c->op;
+    if (op == NULL) {
+        gi_core_prompt_done(ctx, c);
+        return;
+    }
     struct gi_core_peer *p = op->peer;
     op->pieces--;
     op->sent = op->sent || c->action;

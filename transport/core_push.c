@@ -121,6 +121,8 @@ static int post_put(struct gi_core_ctx *ctx, struct gi_core_op *op)
     if (op->bytes != 0 && op->way != GI_CORE_WAY_WHOLE &&
         (op->way == GI_CORE_WAY_IMM || !ctx->plan->remote_complete))
         gi_core_loosen(ctx, op->peer, op->seq);
+    if (op->way == GI_CORE_WAY_IMM)
+        op->peer->imm_hi = op->seq;
     if (op->way == GI_CORE_WAY_NATIVE)
         return gi_core_send_native(ctx, op);
     if (op->way == GI_CORE_WAY_MSG)

@@ -22,22 +22,33 @@ static bool at_once(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struc
         at->run < put->bytes || (way != GI_CORE_WAY_NONE && way != GI_CORE_WAY_IMM) || p->pushing)
         return false;
     bool imm = way == GI_CORE_WAY_IMM;
+    if (p->bundled != 0 && !gi_core_bundle_send(ctx, p))
+        return false;
+    struct gi_core_chunk *told = imm ? NULL : gi_core_prompt_take(ctx, p);
     struct gi_net_io io = {.peer = gi_core_rank_of(ctx, p),
                            .flags = GI_NET_INLINE | (imm ? GI_NET_IMM : 0) |
+                                    (told != NULL ? GI_NET_DELIVERED : 0) |
                                     (put->more ? GI_NET_MORE : 0),
                            .local = (void *)(uintptr_t)put->src,
                            .mr = put->region != NULL ? put->region->mr[ctx->rail] : NULL,
                            .key = at->key,
                            .remote = at->remote,
                            .len = put->bytes,
-                           .imm = imm ? gi_core_imm(ctx, &put->action) : 0};
-    if (p->bundled != 0 && !gi_core_bundle_send(ctx, p))
+                           .imm = imm ? gi_core_imm(ctx, &put->action) : 0,
+                           .req = told != NULL ? &told->req : NULL};
+    if (gi_core_posted(ctx, p, ctx->ops->write(ctx->lane, &io)) != GIN_OK) {
+        if (told != NULL)
+            gi_core_chunk_give(ctx, p, told);
         return false;
-    if (gi_core_posted(ctx, p, ctx->ops->write(ctx->lane, &io)) != GIN_OK)
-        return false;
+    }
     p->burst = gi_core_turn(ctx);
     ctx->counts[imm ? GI_CORE_N_WRITE_IMM : GI_CORE_N_WRITE]++;
-    gi_core_loosen(ctx, p, gi_core_op_none(ctx, p));
+    uint64_t seq = gi_core_op_none(ctx, p);
+    gi_core_loosen(ctx, p, seq);
+    if (imm)
+        p->imm_hi = seq;
+    else
+        gi_core_prompt_sent(p, told, seq);
     if (put->counter != NULL)
         GIN_ADD_RELEASE(put->counter, (uint64_t)1);
     if (put->notice != NULL)

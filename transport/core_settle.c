@@ -48,6 +48,8 @@ bool gi_core_echo(struct gi_core_ctx *ctx, struct gi_core_peer *p)
         uint64_t need = p->want < p->loose_hi ? p->want : p->loose_hi;
         if (gi_core_peer_settled(p, p->want))
             p->want = 0;
+        else if (need <= p->prompt_hi)
+            ; /* word of delivery is under way */
         else if (p->cover_msg == 0 && p->loose_lo != 0 && p->loose_lo <= p->want && cover >= need)
             return send_echo(ctx, p, cover);
     }
@@ -73,6 +75,9 @@ static int settled_one(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t
         return p->status;
     if (gi_core_peer_settled(p, mark) || (!quiet && (p->first == NULL || p->first->seq > mark)))
         return 1;
+    if (p->lone != 0 && p->lone == p->issued)
+        p->habit++;
+    p->lone = 0;
     want(ctx, p, mark);
     gi_core_push(ctx, p);
     return p->status;

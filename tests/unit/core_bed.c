@@ -23,6 +23,8 @@ const struct bed_mask bed_masks[] = {
     {"B64", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .imm_bits = 64}, false},
     {"B32", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .imm_bits = 32}, false},
     {"B0", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED}, false},
+    {"B-told", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .dc = GI_NET_DC_YES, .imm_bits = 64},
+     false},
     {"B-weak-order", {.saw = true, .max_msg = 1000, .msg_max = 128, .depth = 16, .align = 1,
                       .waw_bytes = 100000, .imm_bits = 64, .inject = 0}, false},
     {"B-tiny", {ORDER, .waw_bytes = 96, .max_msg = 96, .msg_max = 64, .depth = 4, .align = 1,

@@ -336,6 +336,42 @@ TEST(bundles_and_sleep)
     burst_asleep(true);
 }
 
+/* A put that quiet follows at once asks for word of its delivery itself, once that is the habit:
+ * then quiet asks nobody, waits for it all the same, and has it cover what was put before. */
+TEST(told_of_delivery)
+{
+    struct bed b = {.seed = PT_SEED, .plan = {.hold = 9, .early = true}};
+    uint64_t value;
+    if (!bed_open(&b, bed_mask("B-told"), 2))
+        return;
+    const uint64_t *c = gi_core_counts(b.rank[0].ctx), *word = (void *)(b.rank[1].memory + 800);
+    struct gi_core_put p = {
+        .window = BED_WINDOW, .off = 800, .src = &value, .bytes = 8, .copy = true};
+    struct gi_core_put large = bed_make_put(&b, 0, 4096, SRC, 6000);
+    for (value = 1; value <= 200; value++) {
+        uint64_t echoes = c[GI_CORE_N_ECHO];
+        bool before = value > 20 && value % 3 == 0;
+        if (before) {
+            pattern(b.rank[0].memory + SRC, 6000, (unsigned)value);
+            EXPECT_EQ_INT(bed_put(&b, 0, 1, &large), GIN_OK);
+            EXPECT_EQ_INT(bed_flush(&b, 0), GIN_OK);
+        }
+        EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+        if (value > 100 && value % 10 == 0) { /* no quiet between them: no habit any more */
+            bed_round(&b);
+            EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+        }
+        EXPECT_EQ_INT(bed_quiet(&b, 0, 1), GIN_OK);
+        EXPECT_EQ_U64(*word, value);
+        if (before)
+            EXPECT_EQ_INT(memcmp(b.rank[1].memory + 4096, b.rank[0].memory + SRC, 6000), 0);
+        if (value > 3 && value <= 100)
+            EXPECT_EQ_U64(c[GI_CORE_N_ECHO], echoes);
+    }
+    EXPECT(c[GI_CORE_N_ECHO] >= 10);
+    bed_close(&b);
+}
+
 /* A put over the seam of a window that grew. */
 TEST(across_pieces)
 {

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A small put that quiet follows at once, on an ordered network: the write itself asks for word of
+ * its delivery, which then comes back without a message behind it to ask for, and without the
+ * target's engine. What was written before is delivered, too, so the word proves all of that; but
+ * not what the target's engine has to do: messages, and signals that came as immediates.
+ *
+ * Word of delivery costs the target a message, so only those ask who will want it: peers to whom a
+ * quiet followed each of the last few puts that went out by themselves.
+ */
+#include "transport/core_int.h"
+
+#define HABIT 3u /* such puts in a row */
+
+void gi_core_proven(struct gi_core_peer *p, uint64_t to)
+{
+    if (to >= p->loose_hi)
+        p->loose_lo = p->loose_hi = 0;
+    else if (p->loose_lo != 0 && to >= p->loose_lo)
+        p->loose_lo = to + 1;
+}
+
+static bool engine_is_behind(const struct gi_core_peer *p)
+{
+    return p->sent != p->acked || p->bundled != 0 || (p->loose_lo != 0 && p->imm_hi >= p->loose_lo);
+}
+
+/* For a put without action that goes out by itself: NULL, or the piece whose delivery is told. */
+struct gi_core_chunk *gi_core_prompt_take(struct gi_core_ctx *ctx, struct gi_core_peer *p)
+{
+    if (p->lone != 0)
+        p->habit = 0; /* no quiet came between */
+    if (!ctx->plan->prompt || p->habit < HABIT || engine_is_behind(p))
+        return NULL;
+    return gi_core_chunk_take(ctx, p);
+}
+
+void gi_core_prompt_sent(struct gi_core_peer *p, struct gi_core_chunk *c, uint64_t seq)
+{
+    p->lone = seq;
+    if (c == NULL)
+        return;
+    c->op = NULL;
+    c->peer = p;
+    c->seq = seq;
+    c->bytes = 0;
+    c->action = false;
+    p->prompts++;
+    p->prompt_hi = seq;
+}
+
+static void ended(struct gi_core_ctx *ctx, struct gi_core_chunk *c)
+{
+    struct gi_core_peer *p = c->peer;
+    p->prompts--;
+    if (p->prompts == 0)
+        p->prompt_hi = 0;
+    gi_core_chunk_give(ctx, p, c);
+}
+
+void gi_core_prompt_done(struct gi_core_ctx *ctx, struct gi_core_chunk *c)
+{
+    struct gi_core_peer *p = c->peer;
+    uint64_t seq = c->seq;
+    ended(ctx, c);
+    p->events++;
+    if (p->status != GIN_OK)
+        return;
+    gi_core_proven(p, seq);
+    if (p->first != NULL || p->want != 0)
+        gi_core_kick(ctx, p);
+}
+
+void gi_core_prompt_failed(struct gi_core_ctx *ctx, struct gi_core_chunk *c)
+{
+    ended(ctx, c);
+}
