@@ -55,6 +55,9 @@ struct gi_core_hooks {
     int (*apply)(void *arg, const struct gi_core_update *u, uint64_t *old);
     /* The core found out by itself that a peer is lost; once per peer. May be NULL. */
     void (*peer_lost)(void *arg, int rank, const char *why);
+    /* The network takes a peer for lost: operations of one context to it have failed, others go on
+     * until they find out, or gi_core_peer_dead() is called. NULL: believe it, as if found out. */
+    void (*peer_suspect)(void *arg, int rank, const char *why);
     /* Somebody leaves a context with something to post after gi_core_sleep(), before the next poll:
      * end that sleep, or nap. Once, by any thread. NULL: what waits for a poll waits that long. */
     void (*wake)(void *arg);
@@ -69,7 +72,8 @@ struct gi_core_config {
     int (*allgather)(void *arg, const void *mine, void *all, size_t bytes);
     void *allgather_arg;
     struct gi_core_hooks hooks;
-    /* A peer that owes an answer for so long is lost; it is asked at a quarter of it. 0: never */
+    /* A peer that owes an answer and shows no sign of life for so long is lost; it is asked at a
+     * quarter of it. More where echoes are seen to take long. 0: never */
     uint64_t peer_timeout_ns;
 };
 
@@ -175,6 +179,9 @@ void gi_core_ctx_close(struct gi_core_ctx *ctx);
  * as long as the context. Operations to other peers still go on. Any thread. */
 int gi_core_ctx_status(const struct gi_core_ctx *ctx, int *rank, const char **text);
 
+/* Of one peer: GIN_OK, or why operations to it fail; text as above. Any thread. */
+int gi_core_peer_status(const struct gi_core_ctx *ctx, int peer, const char **text);
+
 bool gi_core_try(struct gi_core_ctx *ctx);   /* own it, if it is free */
 void gi_core_enter(struct gi_core_ctx *ctx); /* own it; whoever owns it leaves soon */
 void gi_core_leave(struct gi_core_ctx *ctx);
@@ -215,7 +222,7 @@ struct gi_core_put {
     struct gi_core_action action;
     uint64_t *counter;             /* 1 is added when complete here, or NULL */
     struct gi_core_notice *notice; /* or NULL */
-    bool more;                     /* another operation follows at once */
+    bool more;                     /* another small one follows at once: they may share a message */
     bool copy;                     /* src may be used again after the call; bytes <= 16 */
 };
 

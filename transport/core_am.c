@@ -174,9 +174,9 @@ void gi_core_arrived_msg(void *arg, int peer, const void *bytes, uint32_t len)
         gi_core_refuse(ctx, p, GIN_EINVAL, NULL, len, 0);
         return;
     }
-    if (p->status != GIN_OK)
+    if (p->gone)
         return; /* late words of one that was given up */
-    p->events++;
+    p->heard++;
     gi_core_acked(ctx, p, m->h.ack);
     switch (m->h.kind) {
     case GI_CORE_MSG_REPLY: gi_core_amo_replied(ctx, p, m); break;

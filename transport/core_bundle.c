@@ -41,6 +41,13 @@ static bool in_burst(const struct gi_core_ctx *ctx, const struct gi_core_peer *p
     return p->burst == gi_core_turn(ctx) && !nobody_polls(ctx->core);
 }
 
+/* Others came, or are promised. */
+static bool has_company(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
+                        const struct gi_core_put *put)
+{
+    return in_burst(ctx, p) || (put->more && !nobody_polls(ctx->core));
+}
+
 bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
                          const struct gi_core_put *put, bool host)
 {
@@ -48,7 +55,7 @@ bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_pee
     if (ctx->plan->bundle == 0 || put->bytes == 0 || put->bytes > MOST || !host ||
         p->unposted != NULL || p->pushing)
         return false;
-    if (p->bundled == 0 && !behind_bundle(p) && !in_burst(ctx, p))
+    if (p->bundled == 0 && !behind_bundle(p) && !has_company(ctx, p, put))
         return false;
     if (put->off >> OFF_BITS != 0 || HEAD + 8 * words(put->bytes) > ctx->plan->bundle)
         return false;
@@ -102,7 +109,7 @@ int gi_core_bundle_add(struct gi_core_ctx *ctx, struct gi_core_peer *p,
     p->bundled += 8 * n;
     ctx->counts[GI_CORE_N_BUNDLED]++;
     gi_core_loosen(ctx, p, gi_core_op_none(ctx, p));
-    if (!in_burst(ctx, p)) { /* alone, for its order: not held up either */
+    if (!has_company(ctx, p, put)) { /* alone, for its order: not held up either */
         p->burst = gi_core_turn(ctx);
         gi_core_bundle_send(ctx, p);
     }

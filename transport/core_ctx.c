@@ -77,6 +77,7 @@ static void empty(struct gi_core_ctx *ctx)
         free(ctx->peers[r].early);
         free(ctx->peers[r].bundle);
         free(ctx->peers[r].replies);
+        free(ctx->peers[r].why);
     }
     free(ctx->peers);
     free(ctx->ops_memory);

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What goes wrong. An operation that fails takes its (context, peer) along, for what comes later
- * could be seen without it; other peers go on. A peer that seems to be lost is lost for all
- * contexts. The watchdog finds those that fell silent: while a peer owes an answer it is asked
- * after a quarter of the time allowed, and given up after all of it; so is one that the network
- * would take nothing for, all that time.
+ * could be seen without it; other peers go on, and so do the peer's own operations here, which
+ * still get their answers unless it is gone. A peer that is lost is lost for all contexts.
  */
 #include "transport/core_int.h"
 
 #include <stdio.h>
-
-#define WATCH_IDLE  16u /* polls without an event between looks at the clock */
-#define WATCH_BUSY  4096u
-#define NS_PER_BYTE 100u /* of what is under way, added to the time allowed: 10 MB/s */
+#include <string.h>
 
 void gi_core_ctx_error(struct gi_core_ctx *ctx, int status, int rank, const char *why)
 {
@@ -55,23 +50,52 @@ bool gi_core_peer_is_dead(const struct gi_core *core, int rank)
     return atomic_load_explicit(&core->dead[rank], memory_order_acquire) != 0;
 }
 
-void gi_core_peer_fail(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status, const char *why)
+void gi_core_lost(struct gi_core *core, int rank, const char *why)
 {
-    int rank = gi_core_rank_of(ctx, p);
-    char text[GI_CORE_TEXT];
-    if (p->status != GIN_OK)
+    mark_dead(core, rank, why, true);
+}
+
+/* A network's word is a hint, for those who have other ways to know; else it has to do. */
+static void suspect(struct gi_core *core, int rank, const char *why)
+{
+    const struct gi_core_hooks *h = &core->config.hooks;
+    if (gi_core_peer_is_dead(core, rank))
         return;
-    p->status = status;
-    snprintf(text, sizeof(text), "rank %d: %s", rank, why);
-    gi_core_ctx_error(ctx, status, rank, text);
-    ctx->ops->cancel_peer(ctx->lane, rank);
+    if (h->peer_suspect != NULL)
+        h->peer_suspect(h->arg, rank, why);
+    else
+        mark_dead(core, rank, why, true);
+}
+
+void gi_core_see_deaths(struct gi_core_ctx *ctx)
+{
+    struct gi_core *core = ctx->core;
+    ctx->dead_seen = atomic_load_explicit(&core->deaths, memory_order_acquire);
+    for (int r = 0; r < core->config.size; r++)
+        if (gi_core_peer_is_dead(core, r))
+            gi_core_peer_fail(ctx, &ctx->peers[r], GIN_EPEER, "it is dead");
+}
+
+void gi_core_gone(struct gi_core_ctx *ctx, struct gi_core_peer *p)
+{
+    if (p->gone)
+        return;
+    p->gone = true;
+    ctx->ops->cancel_peer(ctx->lane, gi_core_rank_of(ctx, p));
+    p->nack = 0;
+    p->early_mask = p->reply_count = 0;
+    p->ack_now = false;
+}
+
+/* What waits for it fails, in its order. */
+static void fail_all(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status)
+{
     p->unposted = NULL;
     p->ready_first = p->ready_last = NULL;
     p->want = p->loose_lo = p->loose_hi = p->cover_msg = 0;
-    p->nack = 0;
     p->bundled = 0;
-    p->early_mask = p->reply_count = p->amos = p->gets = p->msgs = 0;
-    p->probe = p->ack_now = false;
+    p->amos = p->gets = p->msgs = 0;
+    p->probe = false;
     while (p->first != NULL) {
         struct gi_core_op *op = p->first;
         p->first = op->next_peer;
@@ -80,8 +104,34 @@ void gi_core_peer_fail(struct gi_core_ctx *ctx, struct gi_core_peer *p, int stat
         gi_core_op_fail(ctx, op, op->status != GIN_OK ? op->status : status);
     }
     p->last = NULL;
-    if (status == GIN_EPEER)
-        mark_dead(ctx->core, rank, why, true);
+}
+
+void gi_core_peer_fail(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status, const char *why)
+{
+    int rank = gi_core_rank_of(ctx, p);
+    char text[GI_CORE_TEXT];
+    bool first = p->status == GIN_OK;
+    if (first) {
+        snprintf(text, sizeof(text), "rank %d: %s", rank, why);
+        p->why = strdup(text);
+        __atomic_store_n(&p->status, status, __ATOMIC_RELEASE);
+        gi_core_ctx_error(ctx, status, rank, text);
+    }
+    if (status == GIN_EPEER || ctx->lane_dead)
+        gi_core_gone(ctx, p);
+    if (first)
+        fail_all(ctx, p, status);
+    if (status == GIN_EPEER && first)
+        suspect(ctx->core, rank, why);
+}
+
+int gi_core_peer_status(const struct gi_core_ctx *ctx, int peer, const char **text)
+{
+    const struct gi_core_peer *p = &ctx->peers[peer];
+    int st = __atomic_load_n(&p->status, __ATOMIC_ACQUIRE);
+    if (text != NULL)
+        *text = st == GIN_OK ? "" : p->why != NULL ? p->why : gin_status_name(st);
+    return st;
 }
 
 void gi_core_lane_dead(struct gi_core_ctx *ctx, const char *why)
@@ -131,7 +181,7 @@ void gi_core_refuse(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status,
                     const struct gi_core_msg *m, uint32_t window, uint64_t off)
 {
     ctx->counts[GI_CORE_N_REFUSED]++;
-    if (p == NULL || p->status != GIN_OK || p->nack != 0)
+    if (p == NULL || p->gone || p->nack != 0)
         return;
     p->nack = status;
     p->nack_kind = m != NULL ? m->h.kind : 0;
@@ -146,80 +196,10 @@ void gi_core_nacked(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struc
                                         "a put or signal", "an atomic", "a small put"};
     char text[GI_CORE_TEXT];
     uint32_t kind = m->nack.kind < 5 ? m->nack.kind : 0;
-    int rank = gi_core_rank_of(ctx, p);
-    int status = m->nack.status < 0 ? m->nack.status : GIN_ENET;
-    snprintf(text, sizeof(text), "rank %d refused %s for window or slot 0x%x, offset %llu: %s",
-             rank, kinds[kind], m->nack.window, (unsigned long long)m->nack.off,
-             gin_status_name(status));
-    gi_core_ctx_error(ctx, status, rank, text);
-}
-
-/* ---- watchdog ---- */
-
-static void see_deaths(struct gi_core_ctx *ctx)
-{
-    struct gi_core *core = ctx->core;
-    ctx->dead_seen = atomic_load_explicit(&core->deaths, memory_order_acquire);
-    for (int r = 0; r < core->config.size; r++)
-        if (gi_core_peer_is_dead(core, r))
-            gi_core_peer_fail(ctx, &ctx->peers[r], GIN_EPEER, "it is dead");
-}
-
-static bool owes(const struct gi_core_peer *p)
-{
-    return p->first != NULL || p->sent != p->acked || p->loose_lo != 0 || p->amos != 0;
-}
-
-static void watch_peer(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t now)
-{
-    uint64_t limit = ctx->core->config.peer_timeout_ns + p->bytes * NS_PER_BYTE;
-    char why[GI_CORE_TEXT];
-    if (p->again == 0 || p->again_since == 0)
-        p->again_since = now;
-    if (p->events != p->seen_events || p->quiet_since == 0) {
-        p->seen_events = p->events;
-        p->quiet_since = now;
-    }
-    if (p->again != 0 && now - p->again_since >= limit) {
-        snprintf(why, sizeof(why), "the network takes nothing for it for %llu ms",
-                 (unsigned long long)(limit / 1000000));
-        gi_core_peer_fail(ctx, p, GIN_EPEER, why);
-    } else if (now - p->quiet_since >= limit) {
-        snprintf(why, sizeof(why), "no answer for %llu ms", (unsigned long long)(limit / 1000000));
-        gi_core_peer_fail(ctx, p, GIN_EPEER, why);
-    } else if (now - p->quiet_since >= limit / 4 && !p->probe && p->cover_msg == 0) {
-        p->probe = true;
-        gi_core_kick(ctx, p);
-    }
-}
-
-static void watch_all(struct gi_core_ctx *ctx, uint64_t now)
-{
-    for (struct gi_core_peer **at = &ctx->dirty, *p; (p = *at) != NULL;) {
-        if (p->status == GIN_OK && owes(p)) {
-            watch_peer(ctx, p, now);
-            at = &p->next_dirty;
-        } else {
-            *at = p->next_dirty;
-            p->dirty = false;
-            p->quiet_since = p->again_since = 0;
-        }
-    }
-}
-
-void gi_core_watch(struct gi_core_ctx *ctx)
-{
-    struct gi_core *core = ctx->core;
-    if (GIN_UNLIKELY(atomic_load_explicit(&core->deaths, memory_order_relaxed) != ctx->dead_seen))
-        see_deaths(ctx);
-    if (core->watch_ns == 0 || ctx->dirty == NULL)
-        return;
-    if (ctx->idle++ < WATCH_IDLE && ++ctx->busy < WATCH_BUSY)
-        return;
-    ctx->idle = ctx->busy = 0;
-    uint64_t now = gi_now_ns();
-    if (now < ctx->next_watch)
-        return;
-    ctx->next_watch = now + core->watch_ns;
-    watch_all(ctx, now);
+    /* It lives, and says so: its refusal is not to be taken for a death. */
+    bool odd = m->nack.status >= 0 || m->nack.status == GIN_EPEER;
+    int status = odd ? GIN_ENET : m->nack.status;
+    snprintf(text, sizeof(text), "it refused %s for window or slot 0x%x, offset %llu: %s",
+             kinds[kind], m->nack.window, (unsigned long long)m->nack.off, gin_status_name(status));
+    gi_core_peer_fail(ctx, p, status, text);
 }

@@ -9,7 +9,8 @@
  *   core_signal.c  how an action travels            core_amo.c     atomics, both sides
  *   core_msg.c     messages out, credits, acks      core_am.c      messages in, validation
  *   core_bundle.c  many small puts in one message   core_prompt.c  puts with word of delivery
- *   core_settle.c  fence, quiet                     core_error.c   lost peers, refusals, watchdog
+ *   core_watch.c   peers that fall silent           core_error.c   lost peers, refusals
+ *   core_settle.c  fence, quiet
  *
  * Life of an operation. It gets the context's next number and stands in two queues, of the context
  * and of its peer, until it and all before it there are complete; what follows in the peer's queue
@@ -30,12 +31,19 @@
 #include "base/log.h"
 #include "base/os.h"
 
-#define GI_CORE_PIECE_MAX (1u << 30) /* bytes of one read or write, whatever the network allows */
-#define GI_CORE_CREDITS   64u        /* messages to a peer that it has not acknowledged */
-#define GI_CORE_OPS       512u       /* operations under way per context */
-#define GI_CORE_PIECES    256u       /* of these with the network, where it takes so many */
-#define GI_CORE_CTXS      4096u      /* contexts of one communicator */
-#define GI_CORE_INLINE    16u        /* bytes that an operation can hold itself */
+/*
+ * Bytes of one read or write, whatever the network allows: each that completes shows the watchdog
+ * that something moves. Where the CPUs move them, messages share a stream with them and stand
+ * behind what is under way, which is therefore bounded.
+ */
+#define GI_CORE_PIECE_MAX (64u << 20)
+#define GI_CORE_PIECE_CPU (4u << 20)
+#define GI_CORE_MOST_CPU  (32u << 20)
+#define GI_CORE_CREDITS   64u   /* messages to a peer that it has not acknowledged */
+#define GI_CORE_OPS       512u  /* operations under way per context */
+#define GI_CORE_PIECES    256u  /* of these with the network, where it takes so many */
+#define GI_CORE_CTXS      4096u /* contexts of one communicator */
+#define GI_CORE_INLINE    16u   /* bytes that an operation can hold itself */
 #define GI_CORE_TEXT      200u
 
 /* ---- strategy of a rail, from its record ---- */
@@ -52,6 +60,7 @@ struct gi_core_plan {
     bool prompt;          /* an ordered write may ask for word of its delivery */
     bool fence_reads;     /* a read may pass earlier writes: a fence must settle them */
     uint64_t piece;       /* most bytes of one read or write */
+    uint64_t most;        /* bytes under way to a peer that leave no room for another piece */
     uint64_t inject;      /* most bytes of a write that is complete at once; 0: none */
     uint32_t credits;
     uint32_t bundle;  /* most bytes of a bundle; 0: none */
@@ -223,7 +232,6 @@ struct gi_core_op {
     struct gi_core_notice *notice;
     uint64_t value, expected; /* AMO */
     uint8_t amo, amo_bytes;
-    bool more;
     char inlined[GI_CORE_INLINE];
 };
 
@@ -239,6 +247,16 @@ struct gi_core_chunk {
 };
 
 /* ---- peers ---- */
+
+/* What the watchdog saw of a peer at its last look; times are of ctx->clock, 0: not watched. */
+struct gi_core_watched {
+    uint32_t heard, moved, taken;
+    uint64_t silent_since;  /* no sign of life */
+    uint64_t refused_since; /* the network takes nothing for it */
+    uint64_t asked_since;   /* it owes an answer that it knows of; 0: it does not */
+    uint64_t echo, echo_since;
+    uint64_t rtt, rtt_var; /* of echoes, smoothed, ns; 0: none was answered yet */
+};
 
 struct gi_core_peer {
     struct gi_core_op *first, *last, *unposted;
@@ -269,18 +287,22 @@ struct gi_core_peer {
     uint32_t pieces; /* with the network */
     uint32_t gets;   /* GET operations posted and not done */
     uint32_t amos;   /* replies owed */
-    uint32_t events; /* something was heard of it; counts */
+    uint32_t heard;  /* signs of life of its process; counts, like the next two */
+    uint32_t moved;  /* completions that its NIC may have made alone */
+    uint32_t taken;  /* posts that the network took */
     uint32_t again;  /* posts refused since one was taken */
+    uint32_t ahead;  /* pieces that were under way when the echo left */
     uint64_t bytes;  /* with the network */
-    int32_t status;  /* GIN_OK, or why nothing goes to it any more */
+    int32_t status;  /* GIN_OK, or why no operation goes to it any more; stored after why */
+    char *why;       /* text for it, or NULL */
+    bool gone;       /* nor anything else: its own operations get no answers either */
     bool active, dirty, pushing;
     bool ack_now; /* it wants to know at once */
     bool probe;   /* the watchdog wants an echo */
     int32_t nack; /* status to tell, 0: none */
     uint32_t nack_window, nack_kind;
     uint64_t nack_off;
-    uint32_t seen_events, seen_again;  /* by the watchdog ... */
-    uint64_t quiet_since, again_since; /* ... since when nothing changed; 0: not watched */
+    struct gi_core_watched watched;
 };
 
 /* ---- contexts ---- */
@@ -316,8 +338,9 @@ struct gi_core_ctx {
     uint32_t native_window;
     uint64_t native_off, native_stride;
     uint32_t dead_seen;
-    uint64_t next_watch;
-    _Atomic int status; /* stored after rank and text */
+    uint64_t last_watch; /* when the watchdog looked */
+    uint64_t clock;      /* its time: stands still while nobody polls */
+    _Atomic int status;  /* stored after rank and text */
     int status_rank;
     char status_text[GI_CORE_TEXT];
     uint64_t counts[GI_CORE_COUNTS];
@@ -347,8 +370,12 @@ void gi_core_op_check(struct gi_core_ctx *ctx, struct gi_core_op *op);   /* comp
 void gi_core_op_fail(struct gi_core_ctx *ctx, struct gi_core_op *op, int status);
 uint64_t gi_core_op_none(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* number, no queue */
 void gi_core_retire(struct gi_core_ctx *ctx); /* complete ones leave the context's queue */
+/* For another piece to the peer, once `more` bytes are with the network. */
+bool gi_core_has_room(const struct gi_core_ctx *ctx, const struct gi_core_peer *p, uint64_t more);
 struct gi_core_chunk *gi_core_chunk_take(struct gi_core_ctx *ctx, struct gi_core_peer *p);
 void gi_core_chunk_give(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_core_chunk *c);
+/* A piece completed; there: at the peer, as far as is known. */
+void gi_core_sign(const struct gi_core_ctx *ctx, struct gi_core_peer *p, bool there);
 void gi_core_loosen(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t seq);
 void gi_core_dirty(struct gi_core_ctx *ctx, struct gi_core_peer *p);
 
@@ -419,6 +446,11 @@ void gi_core_failed(void *arg, struct gi_net_request *req, int peer, int status,
 void gi_core_refuse(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status,
                     const struct gi_core_msg *m, uint32_t window, uint64_t off);
 void gi_core_nacked(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m);
+void gi_core_gone(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* nothing goes to it */
+void gi_core_lost(struct gi_core *core, int rank, const char *why); /* for all contexts */
+void gi_core_see_deaths(struct gi_core_ctx *ctx);
+
+/* core_watch.c */
 void gi_core_watch(struct gi_core_ctx *ctx); /* deaths told from outside; clock */
 
 /* core_ctx.c */

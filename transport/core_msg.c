@@ -19,7 +19,7 @@ int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, void *byte
 {
     struct gi_core_header *h = bytes;
     bool numbered = h->kind < GI_CORE_MSG_REPLY;
-    if (p->status != GIN_OK)
+    if (p->gone || (numbered && p->status != GIN_OK))
         return p->status;
     if (numbered && p->sent - p->acked >= ctx->credits)
         return GIN_EAGAIN;
@@ -51,6 +51,7 @@ void gi_core_acked(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint16_t ack
     if (p->cover_msg != 0 && p->acked >= p->cover_msg) {
         gi_core_proven(p, p->cover);
         p->cover_msg = 0;
+        p->ahead = 0;
     }
     if (p->first != NULL || p->want != 0)
         gi_core_kick(ctx, p);
@@ -119,7 +120,7 @@ static bool send_ack(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 
 bool gi_core_control(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
-    if (p->status != GIN_OK)
+    if (p->gone)
         return true;
     return send_replies(ctx, p) && send_nack(ctx, p) && send_ack(ctx, p);
 }

@@ -31,6 +31,7 @@ void gi_core_dirty(struct gi_core_ctx *ctx, struct gi_core_peer *p)
     if (p->dirty)
         return;
     p->dirty = true;
+    p->watched.silent_since = 0;
     p->next_dirty = ctx->dirty;
     ctx->dirty = p;
 }
@@ -161,7 +162,6 @@ void gi_core_op_check(struct gi_core_ctx *ctx, struct gi_core_op *op)
         op->done = true;
         p->gets -= op->kind == GI_CORE_GET;
         p->msgs -= op->msg;
-        p->events++;
         /* From the peer's queue first: the context's gives it back. */
         if (p->first == op)
             retire_peer(ctx, p);
@@ -181,10 +181,16 @@ void gi_core_op_fail(struct gi_core_ctx *ctx, struct gi_core_op *op, int status)
     tell(notice, NULL, status);
 }
 
+bool gi_core_has_room(const struct gi_core_ctx *ctx, const struct gi_core_peer *p, uint64_t more)
+{
+    return ctx->free_chunks != NULL && p->pieces < ctx->peer_pieces &&
+           p->bytes + more < ctx->plan->most;
+}
+
 struct gi_core_chunk *gi_core_chunk_take(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
     struct gi_core_chunk *c = ctx->free_chunks;
-    if (c == NULL || p->pieces >= ctx->peer_pieces)
+    if (!gi_core_has_room(ctx, p, 0))
         return NULL;
     ctx->free_chunks = c->next;
     p->pieces++;
@@ -197,6 +203,23 @@ void gi_core_chunk_give(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct 
     c->op = NULL;
     c->next = ctx->free_chunks;
     ctx->free_chunks = c;
+}
+
+/*
+ * What does a completion prove of the peer? That its process lives, where its CPU had to do
+ * something for it. Nothing, where the source is merely free again; but those that were under way
+ * when an echo left are in front of its answer, and they are finite.
+ */
+void gi_core_sign(const struct gi_core_ctx *ctx, struct gi_core_peer *p, bool there)
+{
+    if (there) {
+        p->moved++;
+        p->heard += !ctx->caps->target_passive;
+    }
+    if (p->ahead != 0) {
+        p->ahead--;
+        p->heard++;
+    }
 }
 
 void gi_core_done(void *arg, struct gi_net_request *req)
@@ -212,7 +235,7 @@ void gi_core_done(void *arg, struct gi_net_request *req)
     op->pieces--;
     op->sent = op->sent || c->action;
     p->bytes -= c->bytes;
-    p->events++;
+    gi_core_sign(ctx, p, ctx->plan->remote_complete || op->kind == GI_CORE_GET);
     gi_core_chunk_give(ctx, p, c);
     gi_core_op_check(ctx, op);
 }

@@ -55,7 +55,9 @@ void gi_core_plan(struct gi_core_plan *plan, const struct gi_net_caps *caps)
     plan->imm_bits = counted || plan->by_msg ? 0 : caps->imm_bits;
     plan->imm_after_msg = caps->was;
     plan->fence_reads = !caps->raw;
-    plan->piece = min64(caps->max_msg, GI_CORE_PIECE_MAX);
+    plan->piece =
+        min64(caps->max_msg, caps->target_passive ? GI_CORE_PIECE_MAX : GI_CORE_PIECE_CPU);
+    plan->most = caps->target_passive ? UINT64_MAX : GI_CORE_MOST_CPU;
     if (plan->ordered)
         plan->piece = min64(plan->piece, caps->waw_bytes);
     /* What leaves no request has no completion either, which would be worth an echo. */

@@ -63,7 +63,7 @@ void gi_core_prompt_done(struct gi_core_ctx *ctx, struct gi_core_chunk *c)
     struct gi_core_peer *p = c->peer;
     uint64_t seq = c->seq;
     ended(ctx, c);
-    p->events++;
+    gi_core_sign(ctx, p, true);
     if (p->status != GIN_OK)
         return;
     gi_core_proven(p, seq);

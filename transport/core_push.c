@@ -20,10 +20,13 @@ int gi_core_posted(struct gi_core_ctx *ctx, struct gi_core_peer *p, int st)
 {
     if (GIN_LIKELY(st == GIN_OK)) {
         p->again = 0;
+        p->taken++;
     } else if (st == GIN_EAGAIN) {
         p->again++;
         ctx->counts[GI_CORE_N_AGAIN]++;
     } else {
+        if (p->status != GIN_OK)
+            gi_core_gone(ctx, p); /* not even answers get through */
         gi_core_peer_fail(ctx, p, st,
                           gin_last_status() == st ? gin_last_error()
                                                   : "the network refused an operation");
@@ -56,6 +59,8 @@ static int post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read)
     if (c == NULL)
         return GIN_EAGAIN;
     bool last = len == left;
+    /* What holds its doorbell back must be followed: where there is no room, nothing follows. */
+    bool more = (!last || op->way == GI_CORE_WAY_NATIVE) && gi_core_has_room(ctx, p, len);
     bool imm =
         op->way == GI_CORE_WAY_IMM && (ctx->mutate & GI_CORE_MUTATE_LAST ? op->offset == 0 : last);
     struct gi_net_io io = {.peer = rank,
@@ -66,7 +71,7 @@ static int post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read)
                            .len = len,
                            .req = &c->req};
     io.flags = (imm ? GI_NET_IMM : 0) | (plan->delivered && !read ? GI_NET_DELIVERED : 0) |
-               (op->more || !last || op->way == GI_CORE_WAY_NATIVE ? GI_NET_MORE : 0);
+               (more ? GI_NET_MORE : 0);
     io.imm = imm ? gi_core_imm(ctx, &op->action) : 0;
     c->op = op;
     c->bytes = len;
@@ -210,7 +215,7 @@ void gi_core_push(struct gi_core_ctx *ctx, struct gi_core_peer *p)
         left |= !gi_core_echo(ctx, p);
     }
     p->pushing = false;
-    if (left && p->status == GIN_OK)
+    if (left && !p->gone)
         gi_core_kick(ctx, p);
 }
 

@@ -27,8 +27,7 @@ static bool at_once(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struc
     struct gi_core_chunk *told = imm ? NULL : gi_core_prompt_take(ctx, p);
     struct gi_net_io io = {.peer = gi_core_rank_of(ctx, p),
                            .flags = GI_NET_INLINE | (imm ? GI_NET_IMM : 0) |
-                                    (told != NULL ? GI_NET_DELIVERED : 0) |
-                                    (put->more ? GI_NET_MORE : 0),
+                                    (told != NULL ? GI_NET_DELIVERED : 0),
                            .local = (void *)(uintptr_t)put->src,
                            .mr = put->region != NULL ? put->region->mr[ctx->rail] : NULL,
                            .key = at->key,
@@ -70,7 +69,6 @@ static void fill(struct gi_core_op *op, const struct gi_core_put *put, enum gi_c
     op->action = put->action;
     op->counter = put->counter;
     op->notice = put->notice;
-    op->more = put->more;
     if (put->copy && put->bytes != 0) {
         memcpy(op->inlined, put->src, put->bytes);
         op->local = op->inlined;

@@ -34,6 +34,7 @@ static bool send_echo(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t 
         return false;
     p->cover = cover;
     p->cover_msg = p->sent;
+    p->ahead = p->pieces;
     p->probe = false;
     return true;
 }

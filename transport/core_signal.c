@@ -168,7 +168,7 @@ void gi_core_arrived_imm(void *arg, int peer, uint64_t imm)
     struct gi_core_peer *p = NULL;
     if (peer >= 0 && peer < ctx->core->config.size) {
         p = &ctx->peers[peer];
-        p->events++;
+        p->heard++;
     }
     int st = GIN_EINVAL;
     if (tag == (ctx->tag & 0xff))

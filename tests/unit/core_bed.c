@@ -11,14 +11,15 @@
 #define DEADLINE_NS 50000000000ull /* the harness has its own, earlier one where it matters */
 
 /* clang-format off */
+#define PASSIVE .target_passive = true
 #define ORDER .saw = true, .was = true, .raw = true, .sas = true
 #define SIZES .max_msg = 4096, .msg_max = GI_NET_MSG_MAX, .depth = 64, .align = 1, .thread_safe = true, \
     .inject = 64, .name = "masked", .version = "0", .notes = ""
 
 const struct bed_mask bed_masks[] = {
-    {"A", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .amo = GI_NET_AMO_NATIVE, .amo_ordered = true,
+    {"A", {PASSIVE, ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .amo = GI_NET_AMO_NATIVE, .amo_ordered = true,
            .dc = GI_NET_DC_SAME, .imm_bits = 64}, true},
-    {"A-no-cells", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .amo = GI_NET_AMO_NATIVE,
+    {"A-no-cells", {PASSIVE, ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .amo = GI_NET_AMO_NATIVE,
                     .amo_ordered = true, .dc = GI_NET_DC_SAME, .imm_bits = 32}, false},
     {"B64", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .imm_bits = 64}, false},
     {"B32", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .imm_bits = 32}, false},
@@ -29,18 +30,18 @@ const struct bed_mask bed_masks[] = {
                       .waw_bytes = 100000, .imm_bits = 64, .inject = 0}, false},
     {"B-tiny", {ORDER, .waw_bytes = 96, .max_msg = 96, .msg_max = 64, .depth = 4, .align = 1,
                 .imm_bits = 64, .inject = 8, .recvs = 4}, false},
-    {"C64", {SIZES, .dc = GI_NET_DC_YES, .imm_bits = 64, .sas = true}, false},
-    {"C32", {SIZES, .dc = GI_NET_DC_YES, .imm_bits = 32}, false},
-    {"C0", {SIZES, .dc = GI_NET_DC_YES}, false},
-    {"C-eats", {SIZES, .dc = GI_NET_DC_SAME, .imm_bits = 32, .imm_eats_recv = true, .recvs = 16,
+    {"C64", {PASSIVE, SIZES, .dc = GI_NET_DC_YES, .imm_bits = 64, .sas = true}, false},
+    {"C32", {PASSIVE, SIZES, .dc = GI_NET_DC_YES, .imm_bits = 32}, false},
+    {"C0", {PASSIVE, SIZES, .dc = GI_NET_DC_YES}, false},
+    {"C-eats", {PASSIVE, SIZES, .dc = GI_NET_DC_SAME, .imm_bits = 32, .imm_eats_recv = true, .recvs = 16,
                 .mr_local = true}, false},
-    {"C-local", {.max_msg = 512, .msg_max = 128, .depth = 8, .align = 1, .dc = GI_NET_DC_YES,
+    {"C-local", {PASSIVE, .max_msg = 512, .msg_max = 128, .depth = 8, .align = 1, .dc = GI_NET_DC_YES,
                  .imm_bits = 64, .mr_local = true, .inject = 32}, false},
-    {"C-psm3", {.waw_bytes = 2048, .raw = true, .was = true, .sas = true, .max_msg = 1 << 20,
+    {"C-psm3", {PASSIVE, .waw_bytes = 2048, .raw = true, .was = true, .sas = true, .max_msg = 1 << 20,
                 .msg_max = 128, .depth = 32, .align = 1, .dc = GI_NET_DC_YES, .imm_bits = 64,
                 .inject = 64}, false},
-    {"C-no-dc", {SIZES, .imm_bits = 64}, false},
-    {"D", {SIZES, .dc = GI_NET_DC_YES, .amo = GI_NET_AMO_NATIVE, .amo_fence = true}, true},
+    {"C-no-dc", {PASSIVE, SIZES, .imm_bits = 64}, false},
+    {"D", {PASSIVE, SIZES, .dc = GI_NET_DC_YES, .amo = GI_NET_AMO_NATIVE, .amo_fence = true}, true},
 };
 /* clang-format on */
 const size_t bed_n_masks = sizeof(bed_masks) / sizeof(bed_masks[0]);
@@ -116,6 +117,13 @@ static void peer_lost(void *arg, int rank, const char *why)
     m->b->rank[m->rank].lost = rank;
 }
 
+static void peer_suspect(void *arg, int rank, const char *why)
+{
+    struct bed_member *m = arg;
+    (void)why;
+    m->b->rank[m->rank].suspect = rank;
+}
+
 static void wake(void *arg)
 {
     struct bed_member *m = arg;
@@ -168,7 +176,7 @@ static void *open_rank(void *arg)
     struct bed_member *m = arg;
     struct bed *b = m->b;
     struct bed_rank *r = &b->rank[m->rank];
-    r->lost = -1;
+    r->lost = r->suspect = -1;
     r->status = open_net(b, r, m->rank);
     struct gi_net_domain *domains[] = {r->domain};
     struct gi_core_config config = {.rank = m->rank,
@@ -181,6 +189,7 @@ static void *open_rank(void *arg)
                                               .resolve = resolve,
                                               .apply = b->aside != NULL ? apply : NULL,
                                               .peer_lost = peer_lost,
+                                              .peer_suspect = b->suspect ? peer_suspect : NULL,
                                               .wake = b->wake ? wake : NULL},
                                     .peer_timeout_ns = b->peer_timeout_ns};
     if (r->status == GIN_OK)

@@ -35,7 +35,7 @@ struct bed_rank {
     struct gi_core_region *region, *cells_region;
     unsigned char *memory;
     uint64_t cells[BED_SLOTS][8]; /* [slot][0]: engine's, [1]: NIC's */
-    int lost;                     /* rank that the core reported, -1: none */
+    int lost, suspect;            /* ranks that the core reported, -1: none */
     int status;
 };
 
@@ -52,6 +52,7 @@ struct bed {
     struct bed_rank rank[BED_RANKS];
     struct bed_gather *gather;
     const char *provider; /* over libfabric instead of fault(self), as it is; the mask is unused */
+    bool suspect;         /* with hooks.peer_suspect */
     bool wake;            /* with hooks.wake */
     int wakes;            /* calls of it */
     uint64_t *aside;      /* of hooks.apply: a word that the CPU "cannot reach", or NULL */

@@ -156,6 +156,26 @@ TEST(nth_call_fails)
             }
 }
 
+/* What a network says of a peer is a hint: it costs the context and the peer, nobody else. */
+TEST(suspected_peer)
+{
+    struct bed b = {.seed = 1, .suspect = true};
+    struct traffic t;
+    if (!bed_open(&b, bed_mask("B64"), 3))
+        return;
+    struct gi_fault_plan plan = {.provider_error = 104};
+    plan.first[GI_FAULT_WRITE] = plan.count[GI_FAULT_WRITE] = 1;
+    plan.status[GI_FAULT_WRITE] = GIN_EPEER;
+    gi_fault_set(b.rank[0].domain, &plan);
+    start(&b, 1, &t);
+    expect_lost(&b, &t, GIN_EPEER);
+    EXPECT_EQ_INT(b.rank[0].suspect, 1);
+    EXPECT_EQ_INT(b.rank[0].lost, -1);
+    EXPECT(!gi_core_peer_is_dead(b.rank[0].core, 1));
+    EXPECT_EQ_INT(gi_core_peer_status(b.rank[0].ctx, 2, NULL), GIN_OK);
+    bed_close(&b);
+}
+
 TEST(lane_dies)
 {
     struct bed b = {.seed = 1};
@@ -261,34 +281,6 @@ TEST(lost_peer)
             }
 }
 
-/* A peer that only computes for a while is not lost: it answers in the end. */
-TEST(slow_peer_is_not_lost)
-{
-    struct bed b = {.seed = 1, .peer_timeout_ns = 4 * (uint64_t)SHORT_NS};
-    if (!bed_open(&b, bed_mask("B0"), 2))
-        return;
-    struct gi_core_put p = bed_make_put(&b, 0, 64, SRC, 100);
-    p.action = bed_slot(0, 1, true);
-    EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
-    for (int i = 0; i < 4; i++) {
-        uint64_t end = gi_deadline_in(SHORT_NS);
-        while (gi_now_ns() < end)
-            gi_core_poll(b.rank[0].core);
-        bed_round(&b);
-        bed_round(&b);
-    }
-    EXPECT_EQ_INT(gi_core_ctx_status(b.rank[0].ctx, NULL, NULL), GIN_OK);
-    /* The watchdog asked, and knows now: an idle peer is left alone. */
-    uint64_t echoes = gi_core_counts(b.rank[0].ctx)[GI_CORE_N_ECHO];
-    EXPECT(echoes >= 1);
-    EXPECT(gi_core_is_clean(b.rank[0].ctx, 1));
-    uint64_t end = gi_deadline_in(3 * (uint64_t)SHORT_NS);
-    while (gi_now_ns() < end)
-        bed_round(&b);
-    EXPECT_EQ_U64(gi_core_counts(b.rank[0].ctx)[GI_CORE_N_ECHO], echoes);
-    bed_close(&b);
-}
-
 /* ---- a stuck peer takes nobody else's room ---- */
 
 TEST(no_head_of_line)
@@ -335,10 +327,24 @@ static void refused(const struct gi_core_action *action, uint64_t bytes, int sta
     EXPECT_HAS(text, "refused");
     EXPECT_FILLED(b.rank[1].memory + 64, bytes, 0); /* data with a bad action is not stored */
     EXPECT_EQ_U64(gi_core_counts(b.rank[1].ctx)[GI_CORE_N_REFUSED], 1);
+    /* Whoever asks for that peer hears of it, always. */
+    struct gi_core_ctx *ctx = b.rank[0].ctx;
+    EXPECT_EQ_INT(gi_core_peer_status(ctx, 1, &text), status);
+    EXPECT_HAS(text, "refused");
+    EXPECT_EQ_INT(bed_quiet(&b, 0, 1), status);
+    EXPECT_EQ_INT(gi_core_flushed_peer(ctx, 1, gi_core_mark_peer(ctx, 1)), status);
+    EXPECT_EQ_INT(gi_core_put(ctx, 1, &p), status);
+    /* The third rank is not concerned, and the one that refused goes on, with answers from here. */
     p.action = bed_slot(1, 1, true);
     EXPECT_EQ_INT(bed_put(&b, 0, 2, &p), GIN_OK);
-    bed_idle(&b);
+    EXPECT_EQ_INT(bed_put(&b, 1, 0, &p), GIN_OK);
+    EXPECT_EQ_INT(bed_quiet(&b, 0, 2), GIN_OK);
+    EXPECT_EQ_INT(bed_quiet(&b, 1, GI_CORE_ALL), GIN_OK);
     EXPECT_EQ_U64(bed_signal(&b, 2, 1), 1);
+    EXPECT_EQ_U64(bed_signal(&b, 0, 1), 1);
+    EXPECT_EQ_INT(gi_core_peer_status(ctx, 2, NULL), GIN_OK);
+    EXPECT_EQ_INT(gi_core_peer_status(b.rank[1].ctx, 0, NULL), GIN_OK);
+    EXPECT_EQ_INT(b.rank[0].lost, -1);
     bed_close(&b);
 }
 

@@ -39,6 +39,7 @@ struct fault_lane {
     struct held *held, *flying; /* held: in order */
     struct news *news, **news_end;
     uint32_t n_held, in_use;
+    int more; /* peer to which the last post was to be followed by another, or -1 */
 };
 
 static void done(void *arg, struct gi_net_request *req);
@@ -76,6 +77,7 @@ int gi_fault_lane_open(struct gi_net_domain *domain, const struct gi_net_lane_co
     *l = (struct fault_lane){
         .head = {.ops = &gi_fault_ops}, .d = d, .ops = d->inner->ops, .handler = config->handler};
     l->news_end = &l->news;
+    l->more = -1;
     st = l->ops->lane_open(d->inner, &c, &l->inner);
     if (st != GIN_OK) {
         free(l);
@@ -318,6 +320,9 @@ static int post(struct fault_lane *l, const struct held *what, enum gi_fault_cal
     struct fault_domain *d = l->d;
     struct gi_fault_plan plan;
     const char *why = mistake(&d->caps, what);
+    if (l->more >= 0 && l->more != what->io.peer)
+        why = "for one peer where another post for another one was promised";
+    l->more = -1;
     uint8_t peer = __atomic_load_n(&d->peer[what->io.peer], __ATOMIC_RELAXED);
     gi_fault_plan_now(d, &plan);
     if (why != NULL)
@@ -338,7 +343,10 @@ static int post(struct fault_lane *l, const struct held *what, enum gi_fault_cal
                                     : GIN_OK;
     if (l->n_held > plan.hold || l->in_use >= d->caps.depth + plan.hold)
         return GIN_EAGAIN;
-    return append(l, what, &plan);
+    st = append(l, what, &plan);
+    if (st == GIN_OK && (what->io.flags & GI_NET_MORE) != 0)
+        l->more = what->io.peer;
+    return st;
 }
 
 int gi_fault_write(struct gi_net_lane *lane, const struct gi_net_io *io)
@@ -391,6 +399,8 @@ int gi_fault_progress(struct gi_net_lane *lane, unsigned budget)
     struct fault_lane *l = (struct fault_lane *)lane;
     struct gi_fault_plan plan;
     int st = gi_fault_call(l->d, GI_FAULT_PROGRESS);
+    if (l->more >= 0)
+        return gi_fail(GIN_EINVAL, "nothing followed a post with GI_NET_MORE to rank %d", l->more);
     if (st == GIN_EAGAIN)
         return 0;
     if (st != GIN_OK)
