@@ -69,18 +69,31 @@ static void rest(struct gi_net *n, uint32_t idle, bool crowded)
     gi_os_poll(fds, (unsigned)k, gi_deadline_in(ns < SLEEP_NS ? ns : SLEEP_NS));
 }
 
+/* Some microseconds. */
+static void stand_back(bool crowded)
+{
+    if (crowded)
+        gi_os_yield();
+    for (int i = 0; i < 64 && !crowded; i++)
+        GIN_PAUSE();
+}
+
 static void *run(void *arg)
 {
     struct gi_net *n = arg;
     bool crowded = gi_os_cores() < 2 * n->comm->node_size;
     uint32_t idle = 0;
-    bool driven;
+    enum gi_core_others others;
     gi_log_set_rank(n->comm->rank);
     while (atomic_load_explicit(&n->stop, memory_order_acquire) == 0) {
-        int events = idle < EAGER ? gi_core_poll_left(n->core, &driven) : gi_core_poll(n->core);
-        idle = events > 0 ? 0 : idle + 1;
-        if (idle < EAGER && driven)
+        int events = gi_core_poll_left(n->core, &others);
+        idle = events > 0 || others != GI_CORE_NOBODY ? 0 : idle + 1;
+        if (idle >= (crowded ? CROWDED : EAGER)) /* about to sleep */
+            idle = gi_core_poll(n->core) > 0 ? 0 : idle;
+        if (others == GI_CORE_DRIVES)
             gi_os_sleep_ns(GIVE_NS);
+        else if (others == GI_CORE_POSTS)
+            stand_back(crowded);
         else if (idle != 0)
             rest(n, idle, crowded);
     }

@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BUDGET 64u /* events per context and poll */
-#define OTHERS 8u  /* polls of a context that is waited for, to one of others */
-#define HOT    64  /* idle polls until a context is one of many again */
+#define BUDGET   64u /* events per context and poll */
+#define OTHERS   8u  /* polls of a context that is waited for, to one of others */
+#define PATIENCE 64u /* looks at a context where others post, until it is polled */
+#define HOT      64  /* idle polls until a context is one of many again */
 
 static int take_domains(struct gi_core *core)
 {
@@ -137,7 +138,7 @@ void gi_core_leave(struct gi_core_ctx *ctx)
 
 /* ---- polling ---- */
 
-int gi_core_progress(struct gi_core_ctx *ctx)
+static int drive(struct gi_core_ctx *ctx)
 {
     if (GIN_UNLIKELY(ctx->lane_dead))
         return GIN_ENET;
@@ -159,15 +160,23 @@ int gi_core_progress(struct gi_core_ctx *ctx)
     return n;
 }
 
-static int poll_one(struct gi_core_ctx *ctx)
+int gi_core_progress(struct gi_core_ctx *ctx)
+{
+    ctx->pauses++;
+    return drive(ctx);
+}
+
+/* Does the same thread post, too? */
+static int poll_one(struct gi_core_ctx *ctx, bool posts)
 {
     int n = 0;
     if (!gi_core_try(ctx))
         return 0;
     if (GIN_LIKELY(ctx->open)) {
         int hot = atomic_load_explicit(&ctx->hot, memory_order_relaxed);
-        n = gi_core_progress(ctx);
+        n = drive(ctx);
         n = n > 0 ? n : 0;
+        ctx->pauses += posts;
         if (n != 0 && hot != HOT)
             atomic_store_explicit(&ctx->hot, HOT, memory_order_relaxed);
         else if (n == 0 && hot != 0)
@@ -177,14 +186,20 @@ static int poll_one(struct gi_core_ctx *ctx)
     return n;
 }
 
+/* Whoever slept polls again. */
+static void wake_up(struct gi_core *core)
+{
+    if (atomic_load_explicit(&core->asleep, memory_order_relaxed) == (uintptr_t)&me)
+        atomic_store_explicit(&core->asleep, 0, memory_order_relaxed);
+}
+
 int gi_core_poll(struct gi_core *core)
 {
     uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire);
     int events = 0;
-    if (atomic_load_explicit(&core->asleep, memory_order_relaxed) == (uintptr_t)&me)
-        atomic_store_explicit(&core->asleep, 0, memory_order_relaxed);
+    wake_up(core);
     for (uint32_t i = 0; i < n; i++)
-        events += poll_one(atomic_load_explicit(&core->ctx[i], memory_order_acquire));
+        events += poll_one(atomic_load_explicit(&core->ctx[i], memory_order_acquire), true);
     return events;
 }
 
@@ -212,31 +227,49 @@ int gi_core_poll_some(struct gi_core *core)
     for (uint32_t i = 0; i < n; i++) {
         struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
         if (has_turn(ctx, i, next))
-            events += poll_one(ctx);
+            events += poll_one(ctx, true);
     }
     return events;
 }
 
-int gi_core_poll_left(struct gi_core *core, bool *driven)
+/* What others do with a context, since the last look. */
+static enum gi_core_others others_do(struct gi_core_ctx *ctx)
+{
+    uint32_t turn = gi_core_turn(ctx);
+    uint64_t retired = atomic_load_explicit(&ctx->retired, memory_order_relaxed);
+    enum gi_core_others what = turn != ctx->polls_seen        ? GI_CORE_DRIVES
+                               : retired == ctx->retired_seen ? GI_CORE_NOBODY
+                               : ctx->left_out++ < PATIENCE   ? GI_CORE_POSTS
+                                                              : GI_CORE_NOBODY;
+    ctx->polls_seen = turn;
+    ctx->retired_seen = retired;
+    return what;
+}
+
+/* Between a thread and the network that it posts to, polls are in the way: they contend for the
+ * provider's lock, and make bundles leave before they are full. */
+int gi_core_poll_left(struct gi_core *core, enum gi_core_others *others)
 {
     uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire), next = next_of(n);
     int events = 0;
-    *driven = false;
+    *others = GI_CORE_NOBODY;
+    wake_up(core);
     for (uint32_t i = 0; i < n; i++) {
         struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
-        uint32_t turn = gi_core_turn(ctx);
-        if (turn != ctx->polls_seen)
-            *driven = true;
-        else if (has_turn(ctx, i, next))
-            events += poll_one(ctx);
-        ctx->polls_seen = turn != ctx->polls_seen ? turn : gi_core_turn(ctx);
+        enum gi_core_others what = others_do(ctx);
+        *others = what > *others ? what : *others;
+        if (what != GI_CORE_NOBODY || !has_turn(ctx, i, next))
+            continue;
+        events += poll_one(ctx, false);
+        others_do(ctx);
+        ctx->left_out = 0;
     }
     return events;
 }
 
 int gi_core_poll_for(struct gi_core *core, struct gi_core_ctx *ctx)
 {
-    int n = poll_one(ctx);
+    int n = poll_one(ctx, true);
     return n == 0 && gi_core_turn(ctx) % OTHERS == 0 ? gi_core_poll_some(core) : n;
 }
 
@@ -260,6 +293,7 @@ static int look_at_all(struct gi_core *core, int *fds, int max, uint64_t *timeou
         if (count == max || !gi_core_try(ctx))
             return 0;
         int got = sleep_on(ctx, &fds[count]);
+        ctx->pauses++;
         if (got >= 0 && ctx->dirty != NULL && core->watch_ns != 0 && core->watch_ns < *timeout_ns)
             *timeout_ns = core->watch_ns;
         atomic_store_explicit(&ctx->owned, 0, memory_order_release);

@@ -91,9 +91,15 @@ int gi_core_poll(struct gi_core *core);
 int gi_core_poll_some(struct gi_core *core);
 /* For one that waits for something of one context: that one, and the others now and then. */
 int gi_core_poll_for(struct gi_core *core, struct gi_core_ctx *ctx);
+enum gi_core_others {
+    GI_CORE_NOBODY,
+    GI_CORE_POSTS, /* somebody posts, one operation after the other */
+    GI_CORE_DRIVES /* somebody polls */
+};
 /* For the thread that stands in for others, one per core: like gi_core_poll_some(), but leaves out
- * contexts that somebody else has driven since the last call; *driven: there are such. */
-int gi_core_poll_left(struct gi_core *core, bool *driven);
+ * contexts that somebody else has driven since the last call, and for some calls those where
+ * somebody posts; *others: the most of what they do. */
+int gi_core_poll_left(struct gi_core *core, enum gi_core_others *others);
 /*
  * Before sleeping: descriptors to poll(2) for input. Returns their number when all contexts may be
  * slept on now, 0 when there is something to do or a network without such a descriptor. Wake at

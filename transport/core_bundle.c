@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Many small puts in one message, on ordered networks where the target's CPU moves the bytes in any
- * case and a post costs a system call. The first small put since a poll goes out by itself, so that
- * one alone is not held up; those that follow before the next poll are collected, and leave when
- * there is no room for another, when something else goes to that peer, or with the poll.
+ * case and a post costs a system call. The first small put since the poster waited for something
+ * goes out by itself, so that one alone is not held up; those that follow are collected, and leave
+ * when there is no room for another, when something else goes to that peer, or with the next poll.
  *
  * An entry is 8 bytes (offset 0-47, length 48-55, slot + 1 of a signal by 1 or 0: 56-63) and the
  * data. All entries of a bundle are of one window.
@@ -38,7 +38,7 @@ static bool behind_bundle(const struct gi_core_peer *p)
 
 static bool in_burst(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
 {
-    return p->burst == gi_core_turn(ctx) && !nobody_polls(ctx->core);
+    return p->burst == ctx->pauses && !nobody_polls(ctx->core);
 }
 
 /* Others came, or are promised. */
@@ -110,7 +110,7 @@ int gi_core_bundle_add(struct gi_core_ctx *ctx, struct gi_core_peer *p,
     ctx->counts[GI_CORE_N_BUNDLED]++;
     gi_core_loosen(ctx, p, gi_core_op_none(ctx, p));
     if (!has_company(ctx, p, put)) { /* alone, for its order: not held up either */
-        p->burst = gi_core_turn(ctx);
+        p->burst = ctx->pauses;
         gi_core_bundle_send(ctx, p);
     }
     if (put->counter != NULL)

@@ -129,6 +129,7 @@ static int open_one(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *co
     ctx->tag = (uint16_t)name->tag;
     ctx->mutate = config->mutate;
     atomic_store_explicit(&ctx->polls, 1, memory_order_relaxed);
+    ctx->pauses = 1;
     ctx->cells = config->cells;
     ctx->native_window = config->native_window;
     ctx->native_off = config->native_off;

@@ -278,7 +278,7 @@ struct gi_core_peer {
     uint32_t prompts;              /* puts whose delivery will be told */
     uint32_t habit;                /* lone puts in a row that a quiet followed at once */
     uint32_t bundled;              /* bytes in the bundle, 0: none is open */
-    uint32_t burst;                /* low bits of ctx->polls when a small put went out by itself */
+    uint32_t burst;                /* ctx->pauses when a small put went out by itself */
     uint64_t bundles;              /* messages to it up to and with the last bundle */
     uint64_t early_mask;
     uint32_t reply_head, reply_count;
@@ -328,8 +328,10 @@ struct gi_core_ctx {
     uint32_t peer_ops, peer_pieces; /* of these, the most for one peer */
     uint32_t credits;               /* the least of all ranks */
     _Atomic uint32_t polls;         /* times that it was driven; written by its owner */
+    uint32_t pauses;                /* those by threads that post and wait, and sleeps of all */
     atomic_int hot;                 /* so many idle turns until it counts as quiet; by its owner */
-    uint32_t polls_seen;            /* by the thread of gi_core_poll_left() */
+    uint32_t polls_seen, left_out;  /* of the thread of gi_core_poll_left() */
+    uint64_t retired_seen;          /* ... too */
     uint32_t rail, idle, busy;      /* idle, busy: polls since the clock was read */
     uint16_t tag;                   /* of messages */
     bool open, polling, lane_dead;

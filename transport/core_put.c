@@ -40,7 +40,7 @@ static bool at_once(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struc
             gi_core_chunk_give(ctx, p, told);
         return false;
     }
-    p->burst = gi_core_turn(ctx);
+    p->burst = ctx->pauses;
     ctx->counts[imm ? GI_CORE_N_WRITE_IMM : GI_CORE_N_WRITE]++;
     uint64_t seq = gi_core_op_none(ctx, p);
     gi_core_loosen(ctx, p, seq);
