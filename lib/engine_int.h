@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between engine.c, which runs the thread, and engine_ops.c, which knows what descriptors mean. */
+/*
+ * Between engine.c, which runs the thread, engine_ring.c, which takes descriptors and lets them go
+ * in order, and the rooms that know what they mean.
+ */
 #ifndef GI_ENGINE_INT_H
 #define GI_ENGINE_INT_H
 
@@ -71,16 +74,43 @@ struct gi_job {
     const struct gin_i_op *op;
 };
 
-/* engine_ops.c */
+/* Memory: this process's address of it, or, with a pid, another one's. */
+struct gi_spot {
+    uint64_t addr;
+    bool gpu; /* or perhaps: the driver has to look */
+    pid_t pid;
+};
+
+/* engine_names.c */
 /* The live window that descriptors call `name`, and whether [off, off + bytes) may be used. */
 const struct gin_i_window *gi_engine_window(const gin_comm_t *comm, uint32_t name);
 int gi_engine_inside(gin_comm_t *comm, const struct gin_i_window *w, uint64_t off, uint64_t bytes,
                      bool update);
+/* [off, off + bytes) of a window at a rank, with the window. */
+int gi_find_window(const struct gi_job *j, uint32_t name, int world, uint64_t off, uint64_t bytes,
+                   bool update, const struct gin_i_window **w);
+/* This process's way to it; to the bytes at a rank; and to the source or destination here. */
+int gi_find_spot(const struct gi_job *j, const struct gin_i_window *w, int world, uint64_t off,
+                 struct gi_spot *s);
+int gi_find_bytes(const struct gi_job *j, uint32_t name, int world, uint64_t off, bool update,
+                  struct gi_spot *s);
+int gi_find_mine(const struct gi_job *j, uint32_t name, uint64_t off, struct gi_spot *s);
+/* The word of an action, into q. */
+int gi_find_word(const struct gi_job *j, struct gi_request *q);
+
+/* engine_ops.c */
 /* Start a copy whose end the request waits for. */
 int gi_engine_copy(const struct gi_job *j, struct gi_request *q, uint64_t to, uint64_t from,
                    uint64_t bytes);
 /* The request is complete: its counter, and its reply with what its word was. */
 void gi_engine_done(const struct gi_job *j, struct gi_request *q, uint64_t was);
+/* Do what a descriptor says, as far as can be done at once. */
+int gi_engine_execute(const struct gi_job *j, struct gi_request *q);
+/* A request whose copy, if any, is over; and one that stands at the head. */
+int gi_engine_step(const struct gi_job *j, struct gi_request *q);
+int gi_engine_act(const struct gi_job *j, struct gi_request *q);
+
+/* engine_ring.c */
 int gi_requests_open(struct gi_engine *e);
 void gi_requests_close(struct gi_engine *e);
 /* Forget what is under way: the communicator has failed. */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What descriptors name: windows by id and generation, with their bounds, and this process's way to
+ * the memory behind them. Nothing that a kernel wrote is believed.
+ */
+#include "engine_int.h"
+
+#include <inttypes.h>
+#include "window_impl.h"
+
+#define ACTIONS (GIN_I_DESC_SLOT | GIN_I_DESC_ADD_AT | GIN_I_DESC_SET_AT)
+
+const struct gin_i_window *gi_engine_window(const gin_comm_t *comm, uint32_t name)
+{
+    uint32_t id = name & (GI_WINDOW_IDS - 1);
+    const struct gin_i_window *w = gi_window_at(&comm->windows->table, id);
+    uint64_t handle = GIN_LOAD_ACQUIRE(&w->handle);
+    bool live = handle != 0 && ((uint32_t)(handle >> 32) & 0xfff) == name >> 20;
+    if (!live)
+        gi_fail(GIN_ESTATE, "window %" PRIu32 " is not live in this communicator", id);
+    return live ? w : NULL;
+}
+
+int gi_engine_inside(gin_comm_t *comm, const struct gin_i_window *w, uint64_t off, uint64_t bytes,
+                     bool update)
+{
+    uint64_t size = gi_window_size(comm, w);
+    if (off > size || bytes > size - off)
+        return gi_fail(GIN_ERANGE,
+                       "[%" PRIu64 ", +%" PRIu64 ") is outside a window of %" PRIu64 " bytes", off,
+                       bytes, size);
+    return update && (w->flags & GIN_WIN_READ_ONLY)
+               ? gi_fail(GIN_ENOTSUP, "the window is read-only for peers")
+               : GIN_OK;
+}
+
+/* [off, off + bytes) of a window at a rank, with the window. */
+int gi_find_window(const struct gi_job *j, uint32_t name, int world, uint64_t off, uint64_t bytes,
+                   bool update, const struct gin_i_window **w)
+{
+    gin_comm_t *comm = j->e->comm;
+    *w = gi_engine_window(comm, name);
+    return *w == NULL ? GIN_ESTATE
+                      : gi_engine_inside(comm, *w, off, bytes, update && world != comm->rank);
+}
+
+/* This process's way to it. */
+int gi_find_spot(const struct gi_job *j, const struct gin_i_window *w, int world, uint64_t off,
+                 struct gi_spot *s)
+{
+    void *addr;
+    s->pid = 0;
+    s->gpu = w->kind == GIN_KIND_CUDA;
+    switch (gi_window_reach(j->e->comm, w, world, off, &addr, &s->pid)) {
+    case GIN_PATH_SELF:
+    case GIN_PATH_LSA: s->pid = 0; break;
+    case GIN_PATH_CMA: break;
+    case GIN_PATH_NET:
+        return gi_fail(GIN_ENOTSUP, "kernels' operations do not reach rank %d by the network yet",
+                       world);
+    default: return gin_last_status();
+    }
+    s->addr = (uint64_t)(uintptr_t)addr;
+    return GIN_OK;
+}
+
+int gi_find_bytes(const struct gi_job *j, uint32_t name, int world, uint64_t off, bool update,
+                  struct gi_spot *s)
+{
+    const struct gin_i_window *w;
+    int st = gi_find_window(j, name, world, off, j->op->size, update, &w);
+    return st == GIN_OK ? gi_find_spot(j, w, world, off, s) : st;
+}
+
+int gi_find_mine(const struct gi_job *j, uint32_t name, uint64_t off, struct gi_spot *s)
+{
+    if (!(j->op->flags & GIN_I_DESC_LOCAL))
+        return gi_find_bytes(j, name, j->e->comm->rank, off, false, s);
+    *s = (struct gi_spot){.addr = off, .gpu = true};
+    return GIN_OK;
+}
+
+static int find_slot(const struct gi_job *j, uint64_t **word)
+{
+    const struct gin_i_op *o = j->op;
+    gin_comm_t *comm = j->e->comm;
+    int lsa = comm->shm->lsa_of[o->peer];
+    if (lsa < 0 || o->sig_off >= j->r->n_signals)
+        return gi_fail(lsa < 0 ? GIN_ENOTSUP : GIN_ERANGE,
+                       "signal %" PRIu64 " of rank %" PRIu32 " cannot be raised", o->sig_off,
+                       o->peer);
+    struct gin_i_cells *cells = (void *)((char *)gi_control(comm, lsa) + GI_CONTROL + j->d->off);
+    *word = &cells[(uint64_t)j->r->context * j->r->n_signals + o->sig_off].cpu;
+    return GIN_OK;
+}
+
+/* The word of an action. */
+int gi_find_word(const struct gi_job *j, struct gi_request *q)
+{
+    const struct gin_i_op *o = j->op;
+    const struct gin_i_window *w;
+    struct gi_spot s;
+    if (o->flags & GIN_I_DESC_SLOT)
+        return find_slot(j, &q->word);
+    if (!(o->flags & ACTIONS))
+        return GIN_OK;
+    int st = gi_find_window(j, o->sig_win, (int)o->peer, o->sig_off, 8, true, &w);
+    if (st == GIN_OK && w->kind == GIN_KIND_CUDA)
+        return gi_word_find(j, q, w, o->sig_off, 8,
+                            o->flags & GIN_I_DESC_SET_AT ? GIN_I_AMO_SET : GIN_I_AMO_ADD);
+    if (st == GIN_OK)
+        st = gi_find_spot(j, w, (int)o->peer, o->sig_off, &s);
+    if (st != GIN_OK)
+        return st;
+    if ((s.addr & 7) != 0)
+        return gi_fail(GIN_EINVAL, "the signal word is not 8-byte aligned");
+    if (s.pid != 0)
+        return gi_fail(GIN_ENOTSUP, "the engine cannot add to a word of another process' user "
+                                    "memory");
+    q->word = (uint64_t *)(uintptr_t)s.addr;
+    return GIN_OK;
+}
