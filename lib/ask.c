@@ -65,20 +65,8 @@ void gi_ask_give(struct gi_ask *a)
     atomic_store_explicit(&a->state, GI_ASK_FREE, memory_order_release);
 }
 
-int gi_ask_and_wait(gin_comm_t *comm, int world, const struct gi_ask *what, const void *in,
-                    void *out, uint64_t *was)
+static void fill(struct gi_ask *a, const struct gi_ask *what, const void *in)
 {
-    struct gi_ask *a = NULL;
-    struct gi_wait w;
-    int st = gi_ask_can(comm, world), there = 0;
-    if (st != GIN_OK)
-        return st;
-    gi_wait_begin(&w, comm->spin, GI_NEVER, gi_comm_health, comm, "GPU memory of rank #");
-    w.detail[0] = (uint64_t)world;
-    while (st == GIN_OK && (a = gi_ask_take(comm, world)) == NULL)
-        st = gi_wait_step(&w);
-    if (st != GIN_OK)
-        goto end;
     a->op = what->op;
     a->bytes = what->bytes;
     a->win = what->win;
@@ -87,13 +75,40 @@ int gi_ask_and_wait(gin_comm_t *comm, int world, const struct gi_ask *what, cons
     a->expected = what->expected;
     if (in != NULL)
         memcpy(a->data, in, what->bytes);
+}
+
+/* Once. GIN_EAGAIN: that engine has gone with the question, and another one is there. */
+static int ask_once(gin_comm_t *comm, int world, const struct gi_ask *what, const void *in,
+                    struct gi_wait *w, struct gi_ask **answer)
+{
+    struct gi_ask *a = NULL;
+    int st = gi_ask_can(comm, world), there = 0;
+    while (st == GIN_OK && (a = gi_ask_take(comm, world)) == NULL)
+        st = gi_wait_step(w);
+    if (st != GIN_OK)
+        return st;
+    fill(a, what, in);
     gi_ask_post(comm, world, a);
     while (st == GIN_OK && (there = gi_ask_look(comm, world, a)) == 0)
-        st = gi_wait_step(&w);
-    if (there < 0)
-        st = there;
-    if (there <= 0)
-        goto end;
+        st = gi_wait_step(w);
+    *answer = a;
+    return there < 0 ? there : there == 0 ? st : GIN_OK;
+}
+
+int gi_ask_and_wait(gin_comm_t *comm, int world, const struct gi_ask *what, const void *in,
+                    void *out, uint64_t *was)
+{
+    struct gi_ask *a = NULL;
+    struct gi_wait w;
+    int st;
+    gi_wait_begin(&w, comm->spin, GI_NEVER, gi_comm_health, comm, "GPU memory of rank #");
+    w.detail[0] = (uint64_t)world;
+    do
+        st = ask_once(comm, world, what, in, &w, &a);
+    while (st == GIN_EAGAIN);
+    gi_wait_end(&w);
+    if (st != GIN_OK)
+        return st;
     st = a->status;
     if (st == GIN_OK && was != NULL)
         *was = a->was;
@@ -102,7 +117,5 @@ int gi_ask_and_wait(gin_comm_t *comm, int world, const struct gi_ask *what, cons
     if (st != GIN_OK)
         gi_fail(st, "rank %d: %.120s", world, a->data);
     gi_ask_give(a);
-end:
-    gi_wait_end(&w);
     return st;
 }

@@ -460,7 +460,7 @@ int gin_devcomm_destroy(gin_comm_t *comm, gin_devcomm_t *dev)
         return gi_fail(GIN_ESTATE, "gin_devcomm_destroy: not a live device communicator of this "
                                    "communicator (destroyed already?)");
     struct gi_devcomm *d = *p;
-    gi_engine_remove(d);
+    gi_engine_drain(comm, d);
     if (gi_net_quiet_all(comm, "gin_devcomm_destroy") != GIN_OK)
         gi_info("devcomm", "destroyed with operations under way: %s", gin_last_error());
     st = blocks_give(d); /* meets the others: none of them uses the blocks any more */
@@ -469,6 +469,7 @@ int gin_devcomm_destroy(gin_comm_t *comm, gin_devcomm_t *dev)
         return st;
     }
     *p = d->next;
+    gi_engine_remove(d); /* others' engines may have asked this one until they had met */
     private_down(d);
     memset(dev, 0, sizeof(*dev));
     return GIN_OK;
@@ -479,6 +480,7 @@ void gi_devcomms_close(gin_comm_t *comm)
     while (comm->devcomms != NULL) {
         struct gi_devcomm *d = comm->devcomms;
         comm->devcomms = d->next;
+        gi_engine_drain(comm, d);
         gi_engine_remove(d);
         private_down(d);
     }

@@ -170,6 +170,7 @@ static uint64_t fill_ring(const struct gi_devcomm *d, struct gi_kernel_side *k, 
     r->reply_busy = (uint32_t *)(uintptr_t)busy;
     r->depth = depth;
     r->n_replies = GI_RING_REPLIES;
+    r->timeout_ns = d->reqs.wait_timeout_ns;
     gi_ring_init(&k->rings[c], k->host + 64 + c * p.bytes, depth, d->reqs.counters);
     k->rings[c].context = c;
     k->rings[c].n_signals = d->reqs.signals;
@@ -220,7 +221,7 @@ static int32_t lsa_for_kernels(const struct gi_devcomm *d, int world)
     if (lsa < 0 || (is_kernel(d, world) && comm->cuda->map->reach[lsa]))
         return lsa;
     if (d->host_reach == 0)
-        return -1;
+        return GIN_I_LSA_BY_ENGINE;
     return lsa | GIN_I_LSA_HOST_ONLY | (comm->cuda->devices[world] < 0 ? GIN_I_LSA_NO_GPU : 0);
 }
 

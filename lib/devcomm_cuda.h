@@ -24,8 +24,6 @@ struct gi_kernel_side {
 
     struct gi_devcomm *next; /* engine.c: the next one that it serves */
     bool served;
-    bool closing; /* no kernel posts any more */
-    bool drained; /* and nothing is left */
 };
 
 /* Bytes of symmetric GPU memory that a device communicator takes; the same on all ranks. Sets the

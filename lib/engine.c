@@ -12,7 +12,9 @@
 #define KEEN        2000u    /* idle rounds without a pause: a kernel's round trip waits for it */
 #define EAGER       20000u   /* idle rounds before it yields */
 #define LAZY        (EAGER + 2000u)
-#define LAZY_NS     50000u   /* its sleep, once that idle */
+#define LAZY_NS     50000u /* its sleep, once that idle */
+#define DRAIN_NS    20000u
+#define LEAST_SHARE 16u      /* requests that a ring may hold, however many there are */
 #define RINGLESS_NS 2000000u /* its sleep where there is nothing to serve */
 
 static void show_error(struct gi_engine *e, int status, int rank)
@@ -58,16 +60,12 @@ static bool serve_all(struct gi_engine *e, bool *rings)
 {
     bool busy = gi_asks_serve(e);
     *rings = false;
+    gi_requests_rest(e);
     for (struct gi_devcomm *d = e->served; d != NULL; d = d->kernel->next) {
         struct gi_kernel_side *k = d->kernel;
-        bool moves = false;
-        for (uint32_t i = 0; i < k->n_rings; i++) {
-            moves |= gi_engine_serve(e, d, &k->rings[i]);
-            moves |= k->rings[i].first != NULL;
-        }
-        k->drained = k->closing && !moves;
+        for (uint32_t i = 0; i < k->n_rings; i++)
+            busy |= gi_engine_serve(e, d, &k->rings[i]);
         *rings = *rings || k->n_rings != 0;
-        busy |= moves;
     }
     return busy;
 }
@@ -104,6 +102,23 @@ static void lock(struct gi_engine *e)
     atomic_fetch_add_explicit(&e->wanted, 1, memory_order_acq_rel);
     pthread_mutex_lock(&e->lock);
     atomic_fetch_sub_explicit(&e->wanted, 1, memory_order_acq_rel);
+}
+
+static struct gi_engine *engine_of(const gin_comm_t *comm)
+{
+    return comm->cuda != NULL ? comm->cuda->engine : NULL;
+}
+
+void gi_engine_hold(gin_comm_t *comm)
+{
+    if (engine_of(comm) != NULL)
+        lock(engine_of(comm));
+}
+
+void gi_engine_go_on(gin_comm_t *comm)
+{
+    if (engine_of(comm) != NULL)
+        pthread_mutex_unlock(&engine_of(comm)->lock);
 }
 
 /* ---- coming and going ---- */
@@ -159,6 +174,17 @@ static int start(struct gi_cuda *c)
     return GIN_OK;
 }
 
+/* Requests are for all rings: no ring keeps the others from theirs. */
+static void share_out(struct gi_engine *e)
+{
+    uint32_t rings = 0;
+    for (const struct gi_devcomm *d = e->served; d != NULL; d = d->kernel->next)
+        rings += d->kernel->n_rings;
+    e->share = GI_ENGINE_REQUESTS / (rings != 0 ? rings : 1);
+    if (e->share < LEAST_SHARE)
+        e->share = LEAST_SHARE;
+}
+
 int gi_engine_add(struct gi_devcomm *d)
 {
     struct gi_cuda *c = d->comm->cuda;
@@ -171,21 +197,39 @@ int gi_engine_add(struct gi_devcomm *d)
     d->kernel->next = c->engine->served;
     c->engine->served = d;
     d->kernel->served = true;
+    share_out(c->engine);
     pthread_mutex_unlock(&c->engine->lock);
     return GIN_OK;
 }
 
-/* Until the thread says that it is, or there is no hope. */
-static void drain(struct gi_engine *e, struct gi_devcomm *d)
+/* All rings of d, or with NULL of everybody. */
+static bool each_ring(struct gi_engine *e, struct gi_devcomm *only, bool begin)
 {
-    uint64_t deadline = gi_deadline_in(e->comm->env.coll_timeout);
-    for (bool drained = false; !drained && gi_now_ns() < deadline;) {
+    bool all = true;
+    for (struct gi_devcomm *d = e->served; d != NULL; d = d->kernel->next)
+        for (uint32_t i = 0; (only == NULL || d == only) && i < d->kernel->n_rings; i++)
+            if (begin)
+                gi_engine_mark(&d->kernel->rings[i]);
+            else
+                all &= gi_engine_reached(&d->kernel->rings[i]);
+    return all;
+}
+
+void gi_engine_drain(gin_comm_t *comm, struct gi_devcomm *d)
+{
+    struct gi_engine *e = engine_of(comm);
+    if (e == NULL || (d != NULL && (d->kernel == NULL || !d->kernel->served)))
+        return;
+    uint64_t deadline = gi_deadline_in(comm->env.coll_timeout);
+    bool begin = true;
+    for (;; begin = false) {
         lock(e);
-        d->kernel->closing = true;
-        drained = d->kernel->drained || gi_comm_status_quiet(e->comm) != GIN_OK;
+        bool over = each_ring(e, d, begin) && !begin;
         pthread_mutex_unlock(&e->lock);
-        if (!drained)
-            gi_os_sleep_ns(20000);
+        if (over || gi_comm_status_quiet(comm) != GIN_OK || gi_now_ns() >= deadline)
+            return;
+        if (!begin)
+            gi_os_sleep_ns(DRAIN_NS);
     }
 }
 
@@ -195,8 +239,6 @@ void gi_engine_remove(struct gi_devcomm *d)
     struct gi_engine *e = c != NULL ? c->engine : NULL;
     if (e == NULL || d->kernel == NULL || !d->kernel->served)
         return;
-    if (d->kernel->n_rings != 0)
-        drain(e, d);
     lock(e);
     struct gi_devcomm **p = &e->served;
     while (*p != d)
@@ -205,12 +247,13 @@ void gi_engine_remove(struct gi_devcomm *d)
     for (uint32_t i = 0; i < d->kernel->n_rings; i++)
         gi_requests_drop(e, &d->kernel->rings[i]);
     d->kernel->served = false;
+    share_out(e);
     e->stop = e->served == NULL;
     pthread_mutex_unlock(&e->lock);
     if (!e->stop)
         return;
-    show_open(e, 0);
     pthread_join(e->thread, NULL);
+    show_open(e, 0); /* who asks sees that it got no answer, once none comes any more */
     c->engine = NULL;
     free_engine(e);
 }

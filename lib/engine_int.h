@@ -17,7 +17,8 @@ enum gi_request_state {
     GI_REQUEST_BEHIND,  /* done what it can before those in front of it are complete */
     GI_REQUEST_ASKING,  /* waits for a slot to ask a word's owner */
     GI_REQUEST_ASKED,   /* waits for the answer */
-    GI_REQUEST_DONE
+    GI_REQUEST_DONE,
+    GI_REQUEST_FAILED /* or given up behind one that has */
 };
 
 /* What the GPU reads and writes of a request, in pinned host memory. */
@@ -58,6 +59,10 @@ struct gi_engine {
     uint32_t next_stream;
     void *word_stream; /* engine_words.c */
     struct gi_request *pool, *requests;
+    struct gi_request *limbo; /* of rings that are gone, until their copies and answers have come */
+    uint32_t share;           /* most that a ring may hold */
+    bool slow;                /* something took long: the next ring's turn */
+    uint32_t next_ask;
     struct gi_cell *cells;
     uint64_t stamps; /* handed out */
     uint64_t cells_addr;
@@ -113,10 +118,14 @@ int gi_engine_act(const struct gi_job *j, struct gi_request *q);
 /* engine_ring.c */
 int gi_requests_open(struct gi_engine *e);
 void gi_requests_close(struct gi_engine *e);
-/* Forget what is under way: the communicator has failed. */
+/* A ring goes; with what is under way, if the communicator has failed. */
 void gi_requests_drop(struct gi_engine *e, struct gi_ring *r);
-/* Take and complete what can be; true when something was. */
+void gi_requests_rest(struct gi_engine *e); /* look after what was dropped under way */
+/* Take and complete what can be; true when something was, or is under way. */
 bool gi_engine_serve(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r);
+/* Begin to wait for all that was posted before; and whether it is complete, or the context dead. */
+void gi_engine_mark(struct gi_ring *r);
+bool gi_engine_reached(struct gi_ring *r);
 
 /* engine_words.c */
 /* The request's word lies in GPU memory, in a window at q->op.peer: find it and who applies. */
@@ -125,6 +134,8 @@ int gi_word_find(const struct gi_job *j, struct gi_request *q, const struct gin_
 /* Begin the update; and go on with one whose owner has been asked. */
 int gi_word_act(const struct gi_job *j, struct gi_request *q);
 int gi_word_go_on(const struct gi_job *j, struct gi_request *q);
+/* One that nobody waits for any more: its owner has answered, or never will. */
+bool gi_word_is_over(const struct gi_engine *e, struct gi_request *q);
 /* Ranks that have been asked: do what was posted to me. True when there was something. */
 bool gi_asks_serve(struct gi_engine *e);
 

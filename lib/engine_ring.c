@@ -41,11 +41,28 @@ void gi_requests_close(struct gi_engine *e)
     free(e->requests);
 }
 
-static void dead(const struct gi_job *j, int status)
+/* ---- failures ---- */
+
+/* Its context is dead from this ticket on: nothing behind it acts any more, or counts as complete,
+ * so that whoever waits for it looks at the error. */
+static void dead(const struct gi_job *j, struct gi_request *q, int status)
 {
-    gi_ring_fail(j->r, status, j->e->comm->rank);
-    gi_warn("engine", "context %" PRIu32 " is dead: operation %u to rank %" PRIu32 ": %s",
-            j->r->context, j->op->op, j->op->peer, gin_last_error());
+    struct gi_ring *r = j->r;
+    q->state = GI_REQUEST_FAILED;
+    if (!r->dead)
+        gi_warn("engine", "context %" PRIu32 " is dead: operation %u to rank %" PRIu32 ": %s",
+                r->context, j->op->op, j->op->peer, gin_last_error());
+    gi_ring_kill(r, q->ticket, status, j->e->comm->rank);
+}
+
+static bool is_behind_failure(const struct gi_ring *r, const struct gi_request *q)
+{
+    return r->dead && q->ticket >= r->failed;
+}
+
+static bool is_under_way(const struct gi_request *q)
+{
+    return q->state == GI_REQUEST_COPYING || q->state == GI_REQUEST_ASKED;
 }
 
 /* ---- a ring's turn ---- */
@@ -58,6 +75,7 @@ static void append(struct gi_ring *r, struct gi_request *q)
     else
         r->last->next = q;
     r->last = q;
+    r->held++;
 }
 
 static void give(struct gi_engine *e, struct gi_request *q)
@@ -66,11 +84,32 @@ static void give(struct gi_engine *e, struct gi_request *q)
     e->pool = q;
 }
 
+/* Its stamp or answer may still come, and the copy engine reads its cell: until then it rests. */
 void gi_requests_drop(struct gi_engine *e, struct gi_ring *r)
 {
     while (r->first != NULL) {
         struct gi_request *q = r->first;
         r->first = q->next;
+        if (!is_under_way(q)) {
+            give(e, q);
+            continue;
+        }
+        q->next = e->limbo;
+        e->limbo = q;
+    }
+    r->held = 0;
+}
+
+void gi_requests_rest(struct gi_engine *e)
+{
+    for (struct gi_request **p = &e->limbo, *q; (q = *p) != NULL;) {
+        bool over = q->state == GI_REQUEST_COPYING ? GIN_LOAD_ACQUIRE(&q->cell->stamp) == q->stamp
+                                                   : gi_word_is_over(e, q);
+        if (!over) {
+            p = &q->next;
+            continue;
+        }
+        *p = q->next;
         give(e, q);
     }
 }
@@ -79,7 +118,7 @@ void gi_requests_drop(struct gi_engine *e, struct gi_ring *r)
 static bool take_one(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
 {
     struct gi_request *q = e->pool;
-    if (q == NULL || r->fenced || !gi_ring_next(r, &q->op))
+    if (q == NULL || r->fenced || r->dead || r->held >= e->share || !gi_ring_next(r, &q->op))
         return false;
     struct gi_job j = {.e = e, .d = d, .r = r, .op = &q->op};
     e->pool = q->next;
@@ -90,11 +129,31 @@ static bool take_one(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *
     q->ask = q->sets = false;
     append(r, q);
     int st = gi_engine_execute(&j, q);
-    if (st != GIN_OK) {
-        q->state = GI_REQUEST_DONE;
-        dead(&j, st);
-    }
+    if (st != GIN_OK)
+        dead(&j, q, st);
     return true;
+}
+
+/* What to do with one that is not at the head. */
+static int look_at(const struct gi_job *j, struct gi_request *q)
+{
+    bool late = is_behind_failure(j->r, q);
+    switch (q->state) {
+    case GI_REQUEST_COPYING:
+        if (GIN_LOAD_ACQUIRE(&q->cell->stamp) != q->stamp)
+            return GIN_OK;
+        if (!late)
+            return gi_engine_step(j, q);
+        break;
+    case GI_REQUEST_ASKED: return gi_word_go_on(j, q);
+    case GI_REQUEST_ASKING:
+        if (!late)
+            return gi_word_go_on(j, q);
+        break;
+    default: return GIN_OK;
+    }
+    q->state = GI_REQUEST_FAILED;
+    return GIN_OK;
 }
 
 /* Look whether copies have arrived; those of one ring use several streams, so not in order. A GPU
@@ -104,53 +163,69 @@ static void poll(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
     int left = POLL_AT_ONCE;
     for (struct gi_request *q = r->first; q != NULL && left > 0; q = q->next) {
         struct gi_job j = {.e = e, .d = d, .r = r, .op = &q->op};
-        int st = GIN_OK;
-        if (q->state == GI_REQUEST_DONE || q->state == GI_REQUEST_BEHIND)
+        if (q->state == GI_REQUEST_DONE || q->state == GI_REQUEST_BEHIND ||
+            q->state == GI_REQUEST_FAILED)
             continue;
         left--;
-        if (q->state != GI_REQUEST_COPYING)
-            st = gi_word_go_on(&j, q);
-        else if (GIN_LOAD_ACQUIRE(&q->cell->stamp) == q->stamp)
-            st = gi_engine_step(&j, q);
-        if (st == GIN_OK)
-            continue;
-        q->state = GI_REQUEST_DONE;
-        dead(&j, st);
+        int st = look_at(&j, q);
+        if (st != GIN_OK)
+            dead(&j, q, st);
     }
 }
 
 /* Complete ones at the head leave; what waited for the head acts when it is there. */
 static bool retire(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
 {
-    uint64_t was = r->done;
-    while (r->first != NULL) {
-        struct gi_request *q = r->first;
+    struct gi_request *q;
+    bool any = false;
+    while ((q = r->first) != NULL) {
         struct gi_job j = {.e = e, .d = d, .r = r, .op = &q->op};
+        if (q->state == GI_REQUEST_BEHIND && is_behind_failure(r, q))
+            q->state = GI_REQUEST_FAILED;
         int st = q->state == GI_REQUEST_BEHIND ? gi_engine_act(&j, q) : GIN_OK;
-        if (st != GIN_OK) {
-            q->state = GI_REQUEST_DONE;
-            dead(&j, st);
-        }
-        if (q->state != GI_REQUEST_DONE)
+        if (st != GIN_OK)
+            dead(&j, q, st);
+        if (q->state != GI_REQUEST_DONE && q->state != GI_REQUEST_FAILED)
             break;
         r->fenced = r->fenced && q->op.op != GIN_I_DESC_FENCE;
         r->first = q->next;
-        r->done++;
+        r->done += !is_behind_failure(r, q);
+        r->held--;
         give(e, q);
+        any = true;
     }
-    return r->done != was;
+    return any;
 }
 
 bool gi_engine_serve(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
 {
     bool busy = false;
+    gi_ring_look(r);
     poll(e, d, r);
-    for (int i = 0; i < TAKE_AT_ONCE && take_one(e, d, r); i++) {
+    e->slow = false;
+    for (int i = 0; i < TAKE_AT_ONCE && !e->slow && take_one(e, d, r); i++) {
         busy = true;
         if (r->first->state == GI_REQUEST_DONE)
             retire(e, d, r);
     }
     busy |= retire(e, d, r);
     gi_ring_tell(r);
-    return busy;
+    return busy || r->first != NULL;
+}
+
+/* ---- waiting for what was posted ---- */
+
+void gi_engine_mark(struct gi_ring *r)
+{
+    r->mark_from = r->taken;
+    r->marked = false;
+}
+
+bool gi_engine_reached(struct gi_ring *r)
+{
+    if (!r->marked && (r->dead || r->taken - r->mark_from >= r->depth || !gi_ring_has_next(r))) {
+        r->marked = true;
+        r->mark = r->taken;
+    }
+    return r->marked && (r->done >= r->mark || (r->dead && r->first == NULL));
 }

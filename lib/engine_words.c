@@ -48,6 +48,7 @@ static int apply(struct gi_engine *e, uint64_t word, enum gin_i_amo_op op, uint3
     struct gi_cell *c = my_cell(e);
     uint64_t cell = (uint64_t)(uintptr_t)&c->value, before;
     int st = GIN_OK;
+    e->slow = true;
     c->value = 0;
     if (op != GIN_I_AMO_SET)
         st = copy_now(e, cell, word, bytes);
@@ -145,6 +146,10 @@ int gi_word_go_on(const struct gi_job *j, struct gi_request *q)
         return q->state == GI_REQUEST_ASKED ? GIN_OK : gi_ask_can(comm, world);
     }
     int there = gi_ask_look(comm, world, q->asked);
+    if (there == GIN_EAGAIN) { /* that engine went and another one came */
+        q->state = GI_REQUEST_ASKING;
+        return GIN_OK;
+    }
     if (there <= 0)
         return there;
     int st = q->asked->status;
@@ -154,6 +159,14 @@ int gi_word_go_on(const struct gi_job *j, struct gi_request *q)
         gi_fail(st, "rank %d: %.120s", world, q->asked->data);
     gi_ask_give(q->asked);
     return st;
+}
+
+bool gi_word_is_over(const struct gi_engine *e, struct gi_request *q)
+{
+    int there = gi_ask_look(e->comm, (int)q->op.peer, q->asked);
+    if (there > 0)
+        gi_ask_give(q->asked);
+    return there != 0;
 }
 
 /* ---- being asked ---- */
@@ -182,21 +195,23 @@ static int answer(struct gi_engine *e, struct gi_ask *a)
     return apply(e, at, (enum gin_i_amo_op)a->op, a->bytes, a->value, a->expected, &a->was);
 }
 
+/* One at a time, as each costs a copy or two: rings have their turns between them. */
 bool gi_asks_serve(struct gi_engine *e)
 {
     struct gi_ask_box *box = &gi_control(e->comm, e->comm->shm->lsa_rank)->asks;
     uint32_t bell = atomic_load_explicit(&box->bell, memory_order_acquire);
     if (bell == e->bell)
         return false;
-    e->bell = bell;
     for (uint32_t i = 0; i < GI_ASKS; i++) {
-        struct gi_ask *a = &box->ask[i];
+        struct gi_ask *a = &box->ask[e->next_ask++ % GI_ASKS];
         if (atomic_load_explicit(&a->state, memory_order_acquire) != GI_ASK_POSTED)
             continue;
         a->status = answer(e, a);
         if (a->status != GIN_OK)
             snprintf(a->data, sizeof(a->data), "%s", gin_last_error());
         atomic_store_explicit(&a->state, GI_ASK_ANSWERED, memory_order_release);
+        return true;
     }
+    e->bell = bell; /* nothing was there after that many had rung */
     return true;
 }

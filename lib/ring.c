@@ -36,6 +36,16 @@ void gi_ring_init(struct gi_ring *r, char *memory, uint32_t depth, uint32_t n_co
     r->n_counters = n_counters;
 }
 
+bool gi_ring_has_next(const struct gi_ring *r)
+{
+    const struct gin_i_desc *slot = &r->slots[r->taken & (r->depth - 1)];
+    uint64_t phase = (uint64_t)gin_i_desc_phase(r->taken, r->depth) << 63;
+    for (int i = 0; i < GIN_I_DESC_WORDS; i++)
+        if (((GIN_LOAD_RELAXED(&slot->w[i]) ^ phase) & GIN_I_DESC_PHASE) == 0)
+            return true;
+    return false;
+}
+
 bool gi_ring_next(struct gi_ring *r, struct gin_i_op *op)
 {
     const struct gin_i_desc *slot = &r->slots[r->taken & (r->depth - 1)];
@@ -64,8 +74,18 @@ void gi_ring_tell(struct gi_ring *r)
         GIN_STORE_RELEASE(&r->host->consumed, r->taken);
 }
 
-void gi_ring_fail(struct gi_ring *r, int status, int rank)
+void gi_ring_kill(struct gi_ring *r, uint64_t ticket, int status, int rank)
 {
-    if (r->host->error == 0)
+    r->failed = r->dead && r->failed < ticket ? r->failed : ticket;
+    r->dead = true;
+    if (GIN_LOAD_RELAXED(&r->host->error) == 0)
         GIN_STORE_RELEASE(&r->host->error, gi_error_word(status, rank));
+}
+
+void gi_ring_look(struct gi_ring *r)
+{
+    if (GIN_LIKELY(r->dead || GIN_LOAD_RELAXED(&r->host->error) == 0))
+        return;
+    r->dead = true;
+    r->failed = r->taken;
 }

@@ -26,7 +26,12 @@ struct gi_ring {
     uint64_t taken;                  /* tickets taken out of their slots */
     uint64_t done;                   /* of which so many, the first ones, are complete */
     struct gi_request *first, *last; /* tickets done .. taken - 1, where there are any */
+    uint32_t held;                   /* how many those are */
     bool fenced;                     /* nothing is taken before all of them are complete */
+    bool dead;                /* nothing is taken any more, for ticket `failed` has failed: */
+    uint64_t failed;          /* it and what is behind it never count as done */
+    uint64_t mark_from, mark; /* engine_ring.c: of a wait for what was posted before */
+    bool marked;
 };
 
 /* Where the parts of a ring lie in its piece of pinned memory; `bytes` is the size of the piece. */
@@ -37,12 +42,16 @@ struct gi_ring_plan gi_ring_plan(uint32_t depth, uint32_t n_counters);
 void gi_ring_init(struct gi_ring *r, char *memory, uint32_t depth, uint32_t n_counters);
 uint32_t gi_ring_depth(uint32_t wish); /* a power of two that serves it; 0: the default */
 
+bool gi_ring_has_next(const struct gi_ring *r); /* or a part of it */
 /* Take the next descriptor, if it is there whole; the slot is free after the next tell. */
 bool gi_ring_next(struct gi_ring *r, struct gin_i_op *op);
 /* Show the producers what was taken and completed. */
 void gi_ring_tell(struct gi_ring *r);
-/* The context is dead: whoever waits learns it. The first error stays. */
-void gi_ring_fail(struct gi_ring *r, int status, int rank);
+/* The context is dead from a ticket on: whoever waits for it or a later one learns it from the
+ * error, of which the first one stays. */
+void gi_ring_kill(struct gi_ring *r, uint64_t ticket, int status, int rank);
+/* A producer that could not publish its ticket has left an error: nothing more is taken. */
+void gi_ring_look(struct gi_ring *r);
 
 static inline uint64_t gi_error_word(int status, int rank)
 {

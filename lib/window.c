@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cuda_up.h"
+#include "engine.h"
 #include "mirror.h"
 #include "net_ops.h"
 #include "window_impl.h"
@@ -495,16 +496,20 @@ int gin_window_deregister(gin_comm_t *comm, gin_window_t win)
     if (st == GIN_OK && (id == GI_THE_HEAP || id == GI_CUDA_HEAP_ID))
         st = gi_fail(GIN_EINVAL, "%s: this is the heap's window; it lives as long as the heap",
                      call);
+    gi_engine_drain(comm, NULL); /* nothing of mine is under way to it */
     if (st == GIN_OK)
-        st = gi_net_quiet_all(comm, call); /* nothing of mine is under way to it */
+        st = gi_net_quiet_all(comm, call);
     st = gi_agree_on(comm, GI_AGREE_WINDOW_FREE, win.w, 0, 0, st);
     if (st != GIN_OK)
         return st;
     struct gi_window *p = gi_window_private(&ws->table, id);
     struct gin_i_window was = *gi_window_at(&ws->table, id);
     uint64_t bytes = gi_window_bytes(comm, &was, id);
+    gi_engine_hold(comm);
     gi_window_table_retract(&ws->table, id);
+    gi_engine_go_on(comm);
     gi_mirror_window(comm, id);
+    gi_engine_drain(comm, NULL); /* what kernels posted meanwhile, against the rules */
     if (bytes != 0)
         gi_window_index_remove(&ws->index, was.local, bytes, id);
     gi_net_window_drop(comm, win.w);

@@ -38,6 +38,11 @@ static inline long fake_calls(void)
     return ((long (*)(void))fake("fake_cuda_calls"))();
 }
 
+static inline void fake_hold(int hold)
+{
+    ((void (*)(int))fake("fake_cuda_hold"))(hold);
+}
+
 static inline void fake_fault(int device)
 {
     ((void (*)(int))fake("fake_cuda_fault"))(device);

@@ -19,6 +19,8 @@ long fake_cuda_live(void);
 long fake_cuda_calls(void);
 /* Memory as cuMemAlloc() gives it, but of a pool, or managed. 0: none. */
 unsigned long long fake_cuda_other(int managed, size_t bytes);
+/* 1: what streams were given is done by nobody who does not wait for it; 0: as usual. */
+void fake_cuda_hold(int hold);
 /* Break a device: its context answers every call with an illegal address. */
 void fake_cuda_fault(int device);
 

@@ -21,6 +21,7 @@ struct work {
 };
 
 static int n_stamps; /* in all queues */
+static bool held;    /* nothing is done unless somebody waits for it */
 static pthread_cond_t stamps = PTHREAD_COND_INITIALIZER;
 
 /* Streams use `object` for their first piece of work. */
@@ -214,11 +215,18 @@ static void *mover(void *arg)
         pthread_mutex_unlock(&fake_lock);
         usleep(PATIENCE_US);
         pthread_mutex_lock(&fake_lock);
-        for (struct thing *t = fake_things; t != NULL; t = t->next)
+        for (struct thing *t = fake_things; t != NULL && !held; t = t->next)
             while (t->kind == STREAM && run_one(t))
                 ;
     }
     return NULL;
+}
+
+API void fake_cuda_hold(int hold)
+{
+    pthread_mutex_lock(&fake_lock);
+    held = hold != 0;
+    pthread_mutex_unlock(&fake_lock);
 }
 
 /* One mover per process; called with the lock. */

@@ -35,6 +35,9 @@ enum { NEEDS_ENGINE = 1, WITHOUT_ENGINE = 2 };
     X(large, NEEDS_ENGINE)    \
     X(cpu_rank, NEEDS_ENGINE) \
     X(flood, NEEDS_ENGINE)    \
+    X(failure, NEEDS_ENGINE)  \
+    X(stuck, NEEDS_ENGINE)    \
+    X(nobody, 0)              \
     X(error, 0)
 
 #define TEST_NUMBER(name, needs) NUMBER_##name,

@@ -88,7 +88,12 @@ GIN_STATIC_ASSERT(GIN_I_DESC_OFF_BITS + 1 <= 63, "word 5: size, top bit of the i
  * completes them in any, and writes nothing into the slots.
  */
 
-/* The engine's words, in pinned host memory; a line. Counts of tickets from 0, they only grow. */
+/*
+ * The engine's words, in pinned host memory; a line. Counts of tickets from 0, they only grow.
+ * Where an operation fails its context is dead: done and settled stop at its ticket for good, and
+ * error says why. Producers write one thing here: error, when they have to leave a ticket
+ * unpublished.
+ */
 struct gin_i_ring_host {
     uint64_t consumed; /* taken out of their slots */
     uint64_t done;     /* sources reusable, got bytes here, counters raised: this and all before */
@@ -115,7 +120,8 @@ struct gin_i_ring {
     uint32_t n_replies;                /* a power of two */
     uint32_t asks;                     /* 1: settled follows done only where a QUIET was posted */
     uint32_t unused;
-    uint64_t unused0[10];
+    uint64_t timeout_ns; /* of waits for a slot and for order among signals; 0: none */
+    uint64_t unused0[9];
     /* one 16-byte word: what is outstanding is seen in one load */
     uint64_t ticket;  /* next ticket */
     uint64_t settled; /* copy of the engine's word */

@@ -60,6 +60,9 @@ GIN_STATIC_ASSERT(sizeof(struct gin_i_window) == 64, "a window is one cache line
  * (it has no GPU, or one that mine cannot address with atomics). Never set for host threads. */
 #define GIN_I_LSA_HOST_ONLY 0x40000000
 #define GIN_I_LSA_NO_GPU    0x20000000 /* beside it: the rank has none, nobody can reach its heap */
+/* Instead of an LSA rank, in kernels' lsa_of: -1, nobody reaches it; or its windows are out of
+ * loads' and stores' reach, and the engine's descriptors are for it. */
+#define GIN_I_LSA_BY_ENGINE (-3)
 #define GIN_I_LSA_RANK      0x1fffffff
 
 /*

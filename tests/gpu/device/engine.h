@@ -133,6 +133,96 @@ DEVICE void test_flood(struct env *e)
     meet(e);
 }
 
+/* Once the ring is idle, and rests because of an error: as if all of it were done. */
+DEVICE void ring_revive(struct gin_i_ring *r)
+{
+    struct gin_i_ring_host *h = (struct gin_i_ring_host *)r->host;
+    uint64_t t = gin_i_ring_tickets(r);
+    gin_i_st_release_sys(&h->consumed, t);
+    gin_i_st_release_sys(&h->done, t);
+    gin_i_st_release_sys(&h->settled, t);
+    gin_i_st_release_sys(&h->error, 0);
+}
+
+/* Whatever waits for a failed descriptor, or for what comes behind it, says so. */
+DEVICE void test_failure(struct env *e)
+{
+    gin_t g;
+    gin_wait_opt_t once = {0, 0, 1};
+    gin_request_t req;
+    struct gin_i_op bad = {};
+    gin_at_t far = gin_at(fake_window(FAKE_FAR), 512);
+    volatile uint64_t *word = (volatile uint64_t *)gin_local_ptr(&e->g, far);
+    if (e->q.lane == 0)
+        *word = 5;
+    meet(e);
+    CHECK_OK(gin_open(&e->l->dev, 1, &g));
+    bad.op = 12;
+    if (e->q.lane == 0)
+        CHECK_OK(gin_i_ring_post(g.ring, gin_i_error_word(&g), &bad, 1, NULL));
+    CHECK_OK(gin_put_value(&g, e->grp, e->world, e->right, far, 6, 8, gin_no_action()));
+    CHECK_OK(gin_flush_async(&g, e->grp, e->world, e->right, &req));
+    CHECK(gin_flush(&g, e->grp), GIN_EINVAL);
+    CHECK(gin_quiet(&g, e->grp), GIN_EINVAL);
+    CHECK(gin_wait(&g, e->grp, &req), GIN_EINVAL);
+    CHECK(gin_test(&g, e->grp, &req), GIN_EINVAL);
+    CHECK(gin_flush_x(&g, e->grp, &once), GIN_EINVAL);
+    CHECK(gin_quiet_x(&g, e->grp, &once), GIN_EINVAL);
+    meet(e);
+    CHECK(*word, 5);
+    meet(e);
+    if (e->q.lane == 0)
+        ring_revive(g.ring);
+    gin_i_group_sync(&e->q);
+    CHECK_OK(gin_put_value(&g, e->grp, e->world, e->right, far, 7, 8, gin_no_action()));
+    CHECK_OK(gin_quiet(&g, e->grp));
+    meet(e);
+    CHECK(*word, 7);
+    meet(e);
+}
+
+/* Nobody takes anything: who has no room gives up after a while, and the context is dead. */
+DEVICE void test_stuck(struct env *e)
+{
+    gin_t g;
+    struct gin_i_op nop = {};
+    int st = GIN_OK, posted = 0;
+    CHECK_OK(gin_open(&e->l->dev, 1, &g));
+    if (e->q.lane == 0) {
+        CHECK_OK(gin_i_ring_quiet(g.ring, gin_i_error_word(&g), 0));
+        gin_i_st_release_sys((uint64_t *)&g.ring->host->error, (uint64_t)1 << 32);
+        g.ring->timeout_ns = 2000000;
+        while (st == GIN_OK && posted < 100) {
+            st = gin_i_ring_post(g.ring, gin_i_error_word(&g), &nop, 0, NULL);
+            posted += st == GIN_OK;
+        }
+        CHECK(st, GIN_ETIMEDOUT);
+        CHECK(posted, FAKE_DEPTH);
+        CHECK(gin_i_ring_quiet(g.ring, gin_i_error_word(&g), 0), GIN_ETIMEDOUT);
+        g.ring->timeout_ns = 0;
+        CHECK(gin_i_ring_quiet(g.ring, gin_i_error_word(&g), 0), GIN_ETIMEDOUT);
+        ring_revive(g.ring);
+        CHECK_OK(gin_i_ring_quiet(g.ring, gin_i_error_word(&g), 0));
+    }
+    gin_i_group_sync(&e->q);
+}
+
+/* A rank that nobody reaches: refused before anything is posted. */
+DEVICE void test_nobody(struct env *e)
+{
+    gin_t *g = &e->g;
+    gin_at_t far = gin_at(fake_window(FAKE_FAR), 0);
+    uint64_t old;
+    CHECK(gin_put(g, e->grp, e->world, e->n + 1, heap_at(0), heap_at(0), 8, gin_no_action()),
+          GIN_ENOTSUP);
+    CHECK(gin_get(g, e->grp, e->world, e->n + 1, far, heap_at(0), 8), GIN_ENOTSUP);
+    CHECK(gin_signal(g, e->grp, e->world, e->n + 1, gin_weak_inc(0)), GIN_ENOTSUP);
+    CHECK(gin_signal(g, e->grp, e->world, e->n + 1, gin_set_at(far, 1)), GIN_ENOTSUP);
+    CHECK(gin_amo_add(g, e->grp, e->world, e->n + 1, far, 1), GIN_ENOTSUP);
+    CHECK(gin_amo_fetch(g, e->grp, e->world, e->n + 1, far, &old), GIN_ENOTSUP);
+    CHECK_OK(gin_quiet(g, e->grp));
+}
+
 /* The host raises the error word once all wait: every kind of wait ends. */
 DEVICE void test_error(struct env *e)
 {

@@ -2,7 +2,7 @@
 /*
  * The other end of the rings of a made-up communicator: one host thread that takes descriptors,
  * checks them against the windows it knows, and does what they say. As a model, not for speed: one
- * at a time, in order, so done and settled are one.
+ * at a time, in order, so done and settled are one. A ring with an error rests.
  */
 #ifndef GINSHMEM_TESTS_GPU_FAKE_ENGINE_H
 #define GINSHMEM_TESTS_GPU_FAKE_ENGINE_H
@@ -117,7 +117,7 @@ static inline int engine_poll(struct fake *f, int r, int c)
     struct gin_i_ring_host *h = me->ring_host[c];
     struct gin_i_desc d;
     struct gin_i_op o;
-    if (h == NULL)
+    if (h == NULL || __atomic_load_n(&h->error, __ATOMIC_ACQUIRE) != 0)
         return 0;
     uint64_t t = h->consumed;
     for (int k = 0; k < GIN_I_DESC_WORDS; k++) {
@@ -128,8 +128,10 @@ static inline int engine_poll(struct fake *f, int r, int c)
     }
     gin_i_desc_unpack(&d, &o);
     __atomic_store_n(&h->consumed, t + 1, __ATOMIC_RELEASE);
-    if (!engine_do(f, r, c, t, &o))
+    if (!engine_do(f, r, c, t, &o)) {
         __atomic_store_n(&h->error, (uint32_t)GIN_EINVAL | (uint64_t)r << 32, __ATOMIC_RELEASE);
+        return 1;
+    }
     if (o.flags & GIN_I_DESC_COUNTER)
         __atomic_fetch_add(&me->host_counters[c * FAKE_COUNTERS + (int)o.counter], 1,
                            __ATOMIC_RELEASE);

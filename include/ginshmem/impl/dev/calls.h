@@ -142,7 +142,7 @@ GIN_DEV int gin_i_complete_ring(struct gin_i_ring *r, const uint64_t *error, int
     if (flush)
         return gin_i_ring_flush(r, error, timeout_ns, poll);
     if (poll)
-        return gin_i_ring_is_settled(r) ? GIN_OK : GIN_EAGAIN;
+        return gin_i_ring_poll_quiet(r, error);
     return gin_i_ring_quiet(r, error, timeout_ns);
 }
 

@@ -42,7 +42,7 @@ GIN_DEV struct gin_i_place gin_i_dev_action(const gin_t *g, int world, int lsa,
             return gin_i_placed(0, GIN_ERANGE, 0);
         return GIN_LIKELY(gin_i_in_reach(lsa))
                    ? gin_i_placed((uint64_t)gin_i_dev_cell(g, lsa, a->id), GIN_OK, 0)
-                   : gin_i_placed(0, GIN_I_ENGINE, 0);
+                   : gin_i_placed(0, lsa == GIN_I_NOT_LSA ? (int)GIN_ENOTSUP : GIN_I_ENGINE, 0);
     }
     if (GIN_UNLIKELY(!(g->flags & GIN_I_DC_VA)))
         return gin_i_placed(0, GIN_ENOTSUP, 0);

@@ -23,7 +23,7 @@ GIN_DEV struct gin_i_place gin_i_placed(uint64_t addr, int status, uint32_t appl
     return p;
 }
 
-/* What lsa_of says of a rank that is not load/store accessible, and of me for my own places. */
+/* What lsa_of says of a rank that nobody reaches, and of me for my own places. */
 #define GIN_I_NOT_LSA (-1)
 #define GIN_I_MYSELF  (-2)
 
@@ -64,7 +64,8 @@ GIN_DEV int gin_i_dev_world(const gin_t *g, gin_team_t team, int peer)
                                            team.size, team.first, peer);
 }
 
-/* LSA rank of a world rank, perhaps with GIN_I_LSA_HOST_ONLY; GIN_I_NOT_LSA. */
+/* LSA rank of a world rank, perhaps with GIN_I_LSA_HOST_ONLY; GIN_I_NOT_LSA,
+ * GIN_I_LSA_BY_ENGINE. */
 GIN_DEV int gin_i_dev_lsa(const gin_t *g, int world)
 {
     uint32_t r = (uint32_t)(world - g->lsa_first);
@@ -119,7 +120,9 @@ GIN_DEV struct gin_i_place gin_i_window_place(const struct gin_i_window *w, int 
                              : gin_i_placed(w->local + off, GIN_OK, w->apply);
     if (update && (w->flags & GIN_WIN_READ_ONLY))
         return gin_i_placed(0, GIN_ENOTSUP, 0);
-    if (lsa == GIN_I_NOT_LSA || w->mode == GIN_I_WINDOW_SLOW)
+    if (GIN_UNLIKELY(lsa == GIN_I_NOT_LSA))
+        return gin_i_placed(0, GIN_ENOTSUP, 0);
+    if (lsa == GIN_I_LSA_BY_ENGINE || w->mode == GIN_I_WINDOW_SLOW)
         return gin_i_placed(0, GIN_I_ENGINE, 0);
     uint32_t rank = (uint32_t)lsa & (uint32_t)GIN_I_LSA_RANK;
     if (w->mode == GIN_I_WINDOW_TABLE) {

@@ -13,10 +13,28 @@
 #include <ginshmem/impl/desc.h>
 #include <ginshmem/impl/dev/wait_step.h>
 
-/* Wait until slot `ticket` is free. The engine's or the communicator's failure ends it. */
+/* The context's failure, or the communicator's. */
+GIN_DEV int gin_i_ring_status(const struct gin_i_ring *r, const uint64_t *error)
+{
+    int st = gin_i_error_of(gin_i_ld_relaxed_sys(&r->host->error));
+    return st == GIN_OK && error != NULL ? gin_i_error_of(gin_i_ld_relaxed_sys(error)) : st;
+}
+
+/* A ticket is taken and will not be published: the engine takes nothing any more, and whoever waits
+ * learns it, as this context is dead. */
+GIN_DEV int gin_i_ring_abandon(const struct gin_i_ring *r, int status)
+{
+    gin_i_st_relaxed_sys((uint64_t *)&r->host->error,
+                         (uint64_t)(uint32_t)status | (uint64_t)0xffffffffu << 32);
+    return status;
+}
+
+/* Wait until slot `ticket` is free. The engine's or the communicator's failure ends it, and the
+ * ring's timeout, which kills the context. */
 GIN_DEV int gin_i_ring_credit(struct gin_i_ring *r, uint64_t ticket, const uint64_t *error)
 {
     uint32_t ns = 64;
+    uint64_t start = r->timeout_ns != 0 ? gin_i_clock_ns() : 0;
     for (;;) {
         uint64_t credit = gin_i_ld_relaxed_gpu(&r->credit);
         if (GIN_LIKELY(ticket - credit < r->depth))
@@ -29,12 +47,12 @@ GIN_DEV int gin_i_ring_credit(struct gin_i_ring *r, uint64_t ticket, const uint6
             if (ticket - consumed < r->depth)
                 return GIN_OK;
             credit = consumed;
-            int st = gin_i_error_of(gin_i_ld_relaxed_sys(&r->host->error));
-            if (st == GIN_OK && error != NULL)
-                st = gin_i_error_of(gin_i_ld_relaxed_sys(error));
+            int st = gin_i_ring_status(r, error);
             if (GIN_UNLIKELY(st != GIN_OK))
                 return st;
         }
+        if (r->timeout_ns != 0 && gin_i_clock_ns() - start >= r->timeout_ns)
+            return gin_i_ring_abandon(r, GIN_ETIMEDOUT);
         gin_i_sleep_ns(ticket - credit > 8 * (uint64_t)r->depth ? 4000 : ns);
         ns = ns < 1000 ? ns * 2 : ns;
     }
@@ -101,15 +119,20 @@ GIN_DEV int gin_i_ring_is_settled(struct gin_i_ring *r)
     return settled >= v.a;
 }
 
-/* Wait until the engine's count `word` (done or settled) has reached `tickets`. */
+/*
+ * Wait until the engine's count `word` (done or settled) has reached `tickets`, which it never does
+ * for one that has failed or stands behind one.
+ */
 GIN_DEV_CALL int gin_i_ring_wait(const struct gin_i_ring *r, const uint64_t *word, uint64_t tickets,
                                  const uint64_t *error, uint64_t timeout_ns, int poll)
 {
     struct gin_i_pause p = gin_i_pause_begin(error, &r->host->error, timeout_ns);
     int st = GIN_OK;
     while (gin_i_ld_acquire_sys(word) < tickets) {
-        if (poll)
-            return GIN_EAGAIN;
+        if (poll) {
+            st = gin_i_ring_status(r, error);
+            return st != GIN_OK ? st : (int)GIN_EAGAIN;
+        }
         if (GIN_UNLIKELY(st != GIN_OK))
             return st;
         st = gin_i_pause_step(&p, 1);
@@ -131,7 +154,7 @@ GIN_DEV_CALL int gin_i_ring_flush(struct gin_i_ring *r, const uint64_t *error, u
 
 /*
  * Everything posted so far is complete at its target. Where local completion alone does not make
- * the engine look, it is asked to see to it.
+ * the engine look, it is asked to see to it. timeout_ns 0: the ring's.
  */
 GIN_DEV_CALL int gin_i_ring_quiet(struct gin_i_ring *r, const uint64_t *error, uint64_t timeout_ns)
 {
@@ -148,10 +171,20 @@ GIN_DEV_CALL int gin_i_ring_quiet(struct gin_i_ring *r, const uint64_t *error, u
             return st;
         v.a++;
     }
-    int st = gin_i_ring_wait(r, &r->host->settled, v.a, error, timeout_ns, 0);
+    int st = gin_i_ring_wait(r, &r->host->settled, v.a, error,
+                             timeout_ns != 0 ? timeout_ns : r->timeout_ns, 0);
     if (GIN_LIKELY(st == GIN_OK))
         gin_i_ring_note(r, v.a);
     return st;
+}
+
+/* The same, once: GIN_EAGAIN, unless it is so or never will be. */
+GIN_DEV_CALL int gin_i_ring_poll_quiet(struct gin_i_ring *r, const uint64_t *error)
+{
+    if (gin_i_ring_is_settled(r))
+        return GIN_OK;
+    int st = gin_i_ring_status(r, error);
+    return st != GIN_OK ? st : (int)GIN_EAGAIN;
 }
 
 /* Take a reply, any that is free, from i on. */
