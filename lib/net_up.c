@@ -102,7 +102,7 @@ static void *run(void *arg)
 
 /* ---- what peers' messages name ---- */
 
-static int resolve(void *arg, uint32_t name, uint64_t off, uint64_t bytes, void **at)
+static int resolve(void *arg, uint32_t name, uint64_t off, uint64_t bytes, bool write, void **at)
 {
     const struct gi_net *n = arg;
     const struct gi_window_table *t = &n->comm->windows->table;
@@ -111,11 +111,13 @@ static int resolve(void *arg, uint32_t name, uint64_t off, uint64_t bytes, void 
     uint64_t handle = GIN_LOAD_ACQUIRE(&w->handle);
     if (handle == 0 || ((uint32_t)(handle >> 32) & 0xfff) != name >> 20)
         return GIN_ESTATE;
-    if (w->kind == GIN_KIND_CUDA)
-        return GIN_ENOTSUP;
     uint64_t size = GIN_LOAD_RELAXED(&w->size);
     if (off > size || bytes > size - off)
         return GIN_ERANGE;
+    if (write && (w->flags & GIN_WIN_READ_ONLY) != 0)
+        return GIN_EINVAL;
+    if (w->kind == GIN_KIND_CUDA)
+        return GIN_ENOTSUP;
     *at = (void *)(uintptr_t)(w->local + off);
     return GIN_OK;
 }

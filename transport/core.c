@@ -33,32 +33,39 @@ static int take_domains(struct gi_core *core)
 }
 
 /* All ranks must have as many rails: a context's home is the same everywhere. */
-static int agree(struct gi_core *core)
+static int agree(const struct gi_core *core, uint32_t *all)
 {
     const struct gi_core_config *c = &core->config;
-    uint32_t mine = c->n_domains, *all = calloc((size_t)c->size, sizeof(*all));
-    if (all == NULL)
-        return gi_fail(GIN_ENOMEM, "no memory for the network of %d ranks", c->size);
+    uint32_t mine = c->n_domains;
     int st = c->allgather(c->allgather_arg, &mine, all, sizeof(mine));
     for (int r = 0; r < c->size && st == GIN_OK; r++)
         if (all[r] != mine)
             st = gi_fail(GIN_EMISMATCH, "rank %d has %u rails, rank %d has %u", c->rank, mine, r,
                          all[r]);
-    free(all);
     return st;
 }
 
 int gi_core_open(const struct gi_core_config *config, struct gi_core **core)
 {
     struct gi_core *c = calloc(1, sizeof(*c));
-    if (c == NULL)
-        return gi_fail(GIN_ENOMEM, "no memory for the network");
-    c->config = *config;
-    c->watch_ns = config->peer_timeout_ns / 32;
-    c->dead = calloc((size_t)config->size, sizeof(*c->dead));
-    int st = c->dead != NULL ? take_domains(c) : gi_fail(GIN_ENOMEM, "no memory for the network");
+    uint8_t *dead = calloc((size_t)config->size, 1);
+    uint32_t *all = calloc((size_t)config->size, sizeof(*all));
+    int st = GIN_OK;
+    if (c == NULL || dead == NULL || all == NULL)
+        st = gi_fail(GIN_ENOMEM, "no memory for the network of %d ranks", config->size);
+    if (c != NULL) {
+        c->config = *config;
+        c->watch_ns = config->peer_timeout_ns / 32;
+        c->dead = (_Atomic uint8_t *)dead;
+    } else {
+        free(dead);
+    }
     if (st == GIN_OK)
-        st = agree(c);
+        st = take_domains(c);
+    st = gi_core_all_well(config, st, "the network");
+    if (st == GIN_OK)
+        st = agree(c, all);
+    free(all);
     if (st != GIN_OK) {
         gi_core_close(c);
         return st;

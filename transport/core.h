@@ -48,9 +48,10 @@ struct gi_core_update {
 struct gi_core_hooks {
     void *arg;
     /* Where bytes off .. off + bytes - 1 of my part of a live window are: GIN_OK and *at, which
-     * the CPU can read and write. GIN_ESTATE: no such window or generation; GIN_ERANGE: outside;
-     * GIN_ENOTSUP: the CPU cannot reach them. No gi_fail(): the mistake is the peer's. */
-    int (*resolve)(void *arg, uint32_t window, uint64_t off, uint64_t bytes, void **at);
+     * the CPU can read and, if `write`, write. GIN_ESTATE: no such window or generation;
+     * GIN_ERANGE: outside; GIN_EINVAL: peers may not write there; GIN_ENOTSUP: the CPU cannot
+     * reach them, otherwise all is well. No gi_fail(): the mistake is the peer's. */
+    int (*resolve)(void *arg, uint32_t window, uint64_t off, uint64_t bytes, bool write, void **at);
     /* Apply to a word that resolve answered with GIN_ENOTSUP; may be NULL (then refused). */
     int (*apply)(void *arg, const struct gi_core_update *u, uint64_t *old);
     /* The core found out by itself that a peer is lost; once per peer. May be NULL. */

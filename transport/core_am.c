@@ -35,10 +35,9 @@ static int word_action(struct gi_core_ctx *ctx, const struct gi_core_msg *m, boo
                                .value = m->put.value};
     uint64_t old;
     if (dry) {
-        const struct gi_core_hooks *h = &ctx->core->config.hooks;
         void *at;
-        int st = h->resolve(h->arg, u.window, u.off, 8, &at);
-        return st == GIN_ENOTSUP && h->apply != NULL ? GIN_OK : st;
+        int st = gi_core_word(ctx, &u, &at);
+        return st == GIN_ENOTSUP && ctx->core->config.hooks.apply != NULL ? GIN_OK : st;
     }
     return gi_core_apply(ctx, &u, &old);
 }
@@ -64,7 +63,7 @@ static void put_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
     const struct gi_core_hooks *h = &ctx->core->config.hooks;
     uint32_t n = m->h.len;
     void *at = NULL;
-    int st = n != 0 ? h->resolve(h->arg, m->put.window, m->put.off, n, &at) : GIN_OK;
+    int st = n != 0 ? h->resolve(h->arg, m->put.window, m->put.off, n, true, &at) : GIN_OK;
     if (st != GIN_OK) {
         gi_core_refuse(ctx, p, st, m, m->put.window, m->put.off);
         return;
@@ -76,6 +75,19 @@ static void put_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
         st = put_action(ctx, m, false);
     if (st != GIN_OK)
         gi_core_refuse(ctx, p, st, m, m->put.id, m->put.word_off);
+}
+
+/*
+ * Where order says that the immediates before it are here, and nothing else tells the source that
+ * they are, those that are missing are lost: a connection broke and was made anew in silence.
+ */
+static void echo_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                         const struct gi_core_msg *m)
+{
+    bool counts = ctx->plan->ordered && !ctx->plan->remote_complete && !ctx->anonymous;
+    p->ack_now = true;
+    if (counts && (int32_t)(p->imms_got - m->echo.imms) < 0)
+        gi_core_refuse(ctx, p, GIN_ENET, m, m->echo.imms, p->imms_got);
 }
 
 static void handle(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m)
@@ -90,7 +102,7 @@ static void handle(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct
     case GI_CORE_MSG_PUT: put_arrived(ctx, p, m); break;
     case GI_CORE_MSG_AMO: gi_core_amo_arrived(ctx, p, m); break;
     case GI_CORE_MSG_BUNDLE: gi_core_bundle_arrived(ctx, p, (const void *)m); break;
-    default: /* ECHO */ p->ack_now = true; break;
+    default: echo_arrived(ctx, p, m); break;
     }
     p->got++;
 }
@@ -145,7 +157,7 @@ static uint32_t expected_len(const struct gi_core_msg *m)
     case GI_CORE_MSG_SLOT: return GI_CORE_BYTES_SLOT;
     case GI_CORE_MSG_PUT: return GI_CORE_BYTES_PUT + m->h.len;
     case GI_CORE_MSG_AMO: return GI_CORE_BYTES_AMO;
-    case GI_CORE_MSG_ECHO:
+    case GI_CORE_MSG_ECHO: return GI_CORE_BYTES_ECHO;
     case GI_CORE_MSG_ACK: return sizeof(m->h);
     case GI_CORE_MSG_REPLY: return GI_CORE_BYTES_REPLY;
     case GI_CORE_MSG_NACK: return GI_CORE_BYTES_NACK;
@@ -165,9 +177,10 @@ void gi_core_arrived_msg(void *arg, int peer, const void *bytes, uint32_t len)
     struct gi_core_ctx *ctx = arg;
     const struct gi_core_msg *m = bytes;
     struct gi_core_peer *p = NULL;
+    bool claimed = peer == GI_NET_UNKNOWN && !ctx->caps->msg_source; /* nothing better to go by */
     ctx->counts[GI_CORE_N_GOT_MSG]++;
     if (len >= sizeof(m->h) && m->h.source < (uint32_t)ctx->core->config.size &&
-        (peer < 0 || (uint32_t)peer == m->h.source))
+        (claimed || (peer >= 0 && (uint32_t)peer == m->h.source)))
         p = &ctx->peers[m->h.source];
     if (p == NULL || m->h.ctx != ctx->tag || !has_its_length(m, len)) {
         /* Its number cannot be trusted either, so the sender will be refused, or miss an answer. */

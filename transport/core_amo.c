@@ -30,17 +30,25 @@
 APPLY(uint32_t)
 APPLY(uint64_t)
 
+/* Where it is. GIN_ENOTSUP: for hooks.apply, if there is one. */
+int gi_core_word(const struct gi_core_ctx *ctx, const struct gi_core_update *u, void **at)
+{
+    const struct gi_core_hooks *h = &ctx->core->config.hooks;
+    int st = h->resolve(h->arg, u->window, u->off, u->bytes, u->op != GIN_I_AMO_FETCH, at);
+    if (st == GIN_ENOTSUP && u->off % u->bytes != 0)
+        return GIN_EINVAL;
+    return st == GIN_OK && (uintptr_t)*at % u->bytes != 0 ? GIN_EINVAL : st;
+}
+
 int gi_core_apply(struct gi_core_ctx *ctx, const struct gi_core_update *u, uint64_t *old)
 {
     const struct gi_core_hooks *h = &ctx->core->config.hooks;
     void *at;
-    int st = h->resolve(h->arg, u->window, u->off, u->bytes, &at);
+    int st = gi_core_word(ctx, u, &at);
     if (st == GIN_ENOTSUP && h->apply != NULL)
         return h->apply(h->arg, u, old);
     if (st != GIN_OK)
         return st;
-    if ((uintptr_t)at % u->bytes != 0)
-        return GIN_EINVAL;
     if (u->bytes == 4)
         *old = apply_uint32_t(at, u->op, (uint32_t)u->value, (uint32_t)u->expected);
     else

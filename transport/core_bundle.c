@@ -149,7 +149,7 @@ void gi_core_bundle_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
         uint64_t off = e[0] & (((uint64_t)1 << OFF_BITS) - 1);
         uint32_t len = len_of(e[0]), slot = (uint32_t)(e[0] >> 56);
         void *at;
-        int st = h->resolve(h->arg, b->window, off, len, &at);
+        int st = h->resolve(h->arg, b->window, off, len, true, &at);
         if (st == GIN_OK && slot > ctx->cells.n)
             st = GIN_ERANGE;
         if (st == GIN_OK) {

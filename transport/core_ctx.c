@@ -162,17 +162,21 @@ static int connect_all(struct gi_core_ctx *ctx, const struct name *names, size_t
     return GIN_OK;
 }
 
-static int agree(struct gi_core *core, int st)
+#define FEW 1024 /* ranks whose statuses need no memory that may be lacking */
+
+int gi_core_all_well(const struct gi_core_config *cfg, int st, const char *what)
 {
-    int32_t mine = st;
-    int32_t *all = malloc((size_t)core->config.size * sizeof(*all));
+    int32_t mine = st, few[FEW], *all = few;
+    if (cfg->size > FEW)
+        all = malloc((size_t)cfg->size * sizeof(*all));
     if (all == NULL)
-        return gi_fail(GIN_ENOMEM, "no memory to agree on a context");
-    int told = core->config.allgather(core->config.allgather_arg, &mine, all, sizeof(mine));
-    for (int r = 0; r < core->config.size && st == GIN_OK && told == GIN_OK; r++)
+        return gi_fail(GIN_ENOMEM, "no memory to agree on %s", what);
+    int told = cfg->allgather(cfg->allgather_arg, &mine, all, sizeof(mine));
+    for (int r = 0; r < cfg->size && st == GIN_OK && told == GIN_OK; r++)
         if (all[r] != GIN_OK)
-            st = gi_fail(all[r], "rank %d could not connect a context", r);
-    free(all);
+            st = gi_fail(all[r], "rank %d could not open %s", r, what);
+    if (all != few)
+        free(all);
     return st != GIN_OK ? st : told;
 }
 
@@ -182,12 +186,15 @@ int gi_core_ctx_open(struct gi_core *core, uint32_t n, const struct gi_core_ctx_
     const struct gi_core_config *cfg = &core->config;
     struct name *mine = calloc(n, sizeof(*mine));
     struct name *all = calloc((size_t)cfg->size * n, sizeof(*all));
-    if (mine == NULL || all == NULL) {
+    int st = GIN_OK;
+    if (mine == NULL || all == NULL)
+        st = gi_fail(GIN_ENOMEM, "no memory for the names of %u contexts", n);
+    st = gi_core_all_well(&core->config, st, "contexts");
+    if (st != GIN_OK) {
         free(mine);
         free(all);
-        return gi_fail(GIN_ENOMEM, "no memory for the names of %u contexts", n);
+        return st;
     }
-    int st = GIN_OK;
     for (uint32_t i = 0; i < n; i++) {
         mine[i].tag = (core->next_tag + i) & 0xffff;
         mine[i].status = st;
@@ -208,7 +215,7 @@ int gi_core_ctx_open(struct gi_core *core, uint32_t n, const struct gi_core_ctx_
     free(mine);
     free(all);
     if (told == GIN_OK)
-        st = agree(core, st);
+        st = gi_core_all_well(&core->config, st, "its contexts' connections");
     for (uint32_t i = 0; i < n && st != GIN_OK; i++) {
         if (ctx[i] != NULL && !ctx[i]->open)
             gi_core_leave(ctx[i]);

@@ -184,6 +184,7 @@ void gi_core_refuse(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status,
     if (p == NULL || p->gone || p->nack != 0)
         return;
     p->nack = status;
+    p->refused = true;
     p->nack_kind = m != NULL ? m->h.kind : 0;
     p->nack_window = window;
     p->nack_off = off;
@@ -192,10 +193,14 @@ void gi_core_refuse(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status,
 
 void gi_core_nacked(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m)
 {
-    static const char *const kinds[] = {"an immediate or a malformed message", "a signal",
-                                        "a put or signal", "an atomic", "a small put"};
+    static const char *const kinds[] = {"an immediate or a malformed message",
+                                        "a signal",
+                                        "a put or signal",
+                                        "an atomic",
+                                        "a small put",
+                                        "an echo, for signals before it are lost,"};
     char text[GI_CORE_TEXT];
-    uint32_t kind = m->nack.kind < 5 ? m->nack.kind : 0;
+    uint32_t kind = m->nack.kind < 6 ? m->nack.kind : 0;
     /* It lives, and says so: its refusal is not to be taken for a death. */
     bool odd = m->nack.status >= 0 || m->nack.status == GIN_EPEER;
     int status = odd ? GIN_ENET : m->nack.status;

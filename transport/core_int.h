@@ -115,7 +115,7 @@ enum gi_core_msg_kind {
     GI_CORE_MSG_PUT,      /* store the payload, then do the action */
     GI_CORE_MSG_AMO,
     GI_CORE_MSG_BUNDLE, /* small puts of one window */
-    GI_CORE_MSG_ECHO,   /* answer when all before it are handled */
+    GI_CORE_MSG_ECHO,   /* answer when all before it are handled, immediates, too */
     /* from here on without number and credit, in no order */
     GI_CORE_MSG_REPLY,
     GI_CORE_MSG_ACK,
@@ -162,6 +162,9 @@ struct gi_core_msg {
             uint32_t unused;
         } reply;
         struct {
+            uint32_t imms, unused; /* immediates before it, low bits */
+        } echo;
+        struct {
             int32_t status;
             uint32_t window;
             uint64_t off;
@@ -177,6 +180,7 @@ _Static_assert(GI_CORE_MSG_BYTES <= GI_NET_MSG_MAX, "a message fits one slot");
 #define GI_CORE_BYTES_AMO   56u
 #define GI_CORE_BYTES_REPLY 40u
 #define GI_CORE_BYTES_NACK  40u
+#define GI_CORE_BYTES_ECHO  24u
 
 /* Entries follow, each 8 bytes of what and its data, padded to 8. */
 struct gi_core_bundle {
@@ -262,16 +266,17 @@ struct gi_core_peer {
     struct gi_core_op *first, *last, *unposted;
     struct gi_core_op *ready_first, *ready_last; /* weak actions whose pieces are delivered */
     struct gi_core_peer *next_active, *next_dirty;
-    uint64_t issued;               /* number of the last operation */
-    uint64_t loose_lo, loose_hi;   /* lowest and highest number that is loose; 0: none */
-    uint64_t prompt_hi;            /* word of delivery that is under way proves so much; 0: none */
-    uint64_t imm_hi;               /* number of the last put whose signal is an immediate */
-    uint64_t lone;                 /* number of a put that went out by itself, the last one; 0 */
-    uint64_t cover_msg, cover;     /* handled messages that prove numbers up to cover; 0: none */
-    uint64_t want;                 /* settle up to here; 0: nobody asks */
-    uint64_t sent, acked;          /* numbered messages to it */
-    uint64_t got;                  /* numbered messages of it that were handled */
-    uint64_t told;                 /* ... of which it knows */
+    uint64_t issued;             /* number of the last operation */
+    uint64_t loose_lo, loose_hi; /* lowest and highest number that is loose; 0: none */
+    uint64_t prompt_hi;          /* word of delivery that is under way proves so much; 0: none */
+    uint64_t imm_hi;             /* number of the last put whose signal is an immediate */
+    uint64_t lone;               /* number of a put that went out by itself, the last one; 0 */
+    uint64_t cover_msg, cover;   /* handled messages that prove numbers up to cover; 0: none */
+    uint64_t want;               /* settle up to here; 0: nobody asks */
+    uint64_t sent, acked;        /* numbered messages to it */
+    uint64_t got;                /* numbered messages of it that were handled */
+    uint64_t told;               /* ... of which it knows */
+    uint32_t imms_sent, imms_got;
     struct gi_core_msg *early;     /* GI_CORE_CREDITS slots; made when one comes out of order */
     struct gi_core_bundle *bundle; /* made with the first */
     struct gi_core_reply *replies; /* GI_CORE_CREDITS; made with the first */
@@ -299,6 +304,7 @@ struct gi_core_peer {
     bool active, dirty, pushing;
     bool ack_now; /* it wants to know at once */
     bool probe;   /* the watchdog wants an echo */
+    bool refused; /* it was told so, or will be: no acknowledgement but that */
     int32_t nack; /* status to tell, 0: none */
     uint32_t nack_window, nack_kind;
     uint64_t nack_off;
@@ -335,6 +341,7 @@ struct gi_core_ctx {
     uint32_t rail, idle, busy;      /* idle, busy: polls since the clock was read */
     uint16_t tag;                   /* of messages */
     bool open, polling, lane_dead;
+    bool anonymous; /* an immediate came of whom nobody can tell */
     unsigned mutate;
     struct gi_core_cells cells;
     uint32_t native_window;
@@ -426,6 +433,7 @@ void gi_core_store(void *at, const void *from, uint32_t n);
 void gi_core_arrived_msg(void *arg, int peer, const void *bytes, uint32_t len);
 
 /* core_amo.c */
+int gi_core_word(const struct gi_core_ctx *ctx, const struct gi_core_update *u, void **at);
 int gi_core_apply(struct gi_core_ctx *ctx, const struct gi_core_update *u, uint64_t *old);
 void gi_core_amo_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                          const struct gi_core_msg *m);
@@ -456,6 +464,9 @@ void gi_core_see_deaths(struct gi_core_ctx *ctx);
 void gi_core_watch(struct gi_core_ctx *ctx); /* deaths told from outside; clock */
 
 /* core_ctx.c */
+/* Collective: GIN_OK if st is that everywhere. Before every exchange that needs memory, for whoever
+ * has none must not leave the others waiting in it. */
+int gi_core_all_well(const struct gi_core_config *cfg, int st, const char *what);
 void gi_core_done(void *arg, struct gi_net_request *req);
 
 static inline uint32_t gi_core_turn(const struct gi_core_ctx *ctx)

@@ -23,12 +23,15 @@ int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, void *byte
         return p->status;
     if (numbered && p->sent - p->acked >= ctx->credits)
         return GIN_EAGAIN;
+    /* Whoever was refused must not take what was refused for handled before it hears of that. */
+    bool tells = !p->refused || h->kind == GI_CORE_MSG_NACK;
     h->seq = (uint16_t)p->sent;
-    h->ack = (uint16_t)p->got;
+    h->ack = (uint16_t)(tells ? p->got : p->told);
     int st = gi_core_posted(ctx, p, ctx->ops->msg(ctx->lane, gi_core_rank_of(ctx, p), bytes, len));
     if (st != GIN_OK)
         return st;
-    p->told = p->got;
+    if (tells)
+        p->told = p->got;
     p->ack_now = false;
     if (numbered) {
         p->sent++;
@@ -112,7 +115,7 @@ static bool send_ack(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
     struct gi_core_msg m;
     uint64_t half = ctx->credits > 1 ? ctx->credits / 2 : 1;
-    if (!p->ack_now && p->got - p->told < half)
+    if (p->refused || (!p->ack_now && p->got - p->told < half))
         return true;
     gi_core_msg_init(ctx, &m, GI_CORE_MSG_ACK);
     return gi_core_msg_send(ctx, p, &m, sizeof(m.h)) == GIN_OK;

@@ -82,6 +82,7 @@ static int post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read)
         gi_core_chunk_give(ctx, p, c);
         return st;
     }
+    p->imms_sent += imm;
     ctx->counts[read ? GI_CORE_N_READ : imm ? GI_CORE_N_WRITE_IMM : GI_CORE_N_WRITE]++;
     op->pieces++;
     op->offset += len;

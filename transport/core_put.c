@@ -41,6 +41,7 @@ static bool at_once(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struc
         return false;
     }
     p->burst = ctx->pauses;
+    p->imms_sent += imm;
     ctx->counts[imm ? GI_CORE_N_WRITE_IMM : GI_CORE_N_WRITE]++;
     uint64_t seq = gi_core_op_none(ctx, p);
     gi_core_loosen(ctx, p, seq);

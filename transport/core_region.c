@@ -94,26 +94,22 @@ int gi_core_region_open(struct gi_core *core, const struct gi_core_region_config
     struct gi_core_region *r = calloc(1, sizeof(*r));
     struct blob *mine = calloc(1, one);
     char *all = calloc(n, one);
-    if (r == NULL || mine == NULL || all == NULL) {
-        free(r);
-        free(mine);
-        free(all);
-        return gi_fail(GIN_ENOMEM, "no memory for the keys of %zu ranks", n);
-    }
-    r->part = calloc(n, sizeof(*r->part));
-    r->key = calloc(n * cfg->n_domains, sizeof(*r->key));
-    memory.remote = true;
     int st = GIN_OK;
-    if (r->part == NULL || r->key == NULL)
+    if (r != NULL) {
+        r->part = calloc(n, sizeof(*r->part));
+        r->key = calloc(n * cfg->n_domains, sizeof(*r->key));
+    }
+    if (r == NULL || r->part == NULL || r->key == NULL || mine == NULL || all == NULL)
         st = gi_fail(GIN_ENOMEM, "no memory for the keys of %zu ranks", n);
-    if (st == GIN_OK)
+    st = gi_core_all_well(cfg, st, "its memory to the network");
+    if (st == GIN_OK) {
+        memory.remote = true;
         st = register_all(core, r, &memory);
-    tell(core, r, mine, st, memory.kind == GI_NET_HOST);
-    int told = cfg->allgather(cfg->allgather_arg, mine, all, one);
-    if (told != GIN_OK || st != GIN_OK)
-        st = st != GIN_OK ? st : told;
-    else
-        st = learn(core, r, all, one);
+        tell(core, r, mine, st, memory.kind == GI_NET_HOST);
+        int told = cfg->allgather(cfg->allgather_arg, mine, all, one);
+        if (st == GIN_OK)
+            st = told == GIN_OK ? learn(core, r, all, one) : told;
+    }
     free(mine);
     free(all);
     if (st != GIN_OK) {

@@ -30,7 +30,9 @@ static bool send_echo(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t 
 {
     struct gi_core_msg m;
     gi_core_msg_init(ctx, &m, GI_CORE_MSG_ECHO);
-    if (gi_core_msg_send(ctx, p, &m, sizeof(m.h)) != GIN_OK)
+    m.echo.imms = p->imms_sent;
+    m.echo.unused = 0;
+    if (gi_core_msg_send(ctx, p, &m, GI_CORE_BYTES_ECHO) != GIN_OK)
         return false;
     p->cover = cover;
     p->cover_msg = p->sent;

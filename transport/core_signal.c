@@ -169,6 +169,9 @@ void gi_core_arrived_imm(void *arg, int peer, uint64_t imm)
     if (peer >= 0 && peer < ctx->core->config.size) {
         p = &ctx->peers[peer];
         p->heard++;
+        p->imms_got++;
+    } else {
+        ctx->anonymous = true;
     }
     int st = GIN_EINVAL;
     if (tag == (ctx->tag & 0xff))

@@ -58,6 +58,7 @@ struct gi_net_caps {
     enum gi_net_amo amo;
     enum gi_net_dc dc;
     unsigned imm_bits;   /* 0, 32 or 64, as tested */
+    bool msg_source;     /* arrived_msg() tells whose it is; GI_NET_UNKNOWN: a stranger's */
     bool imm_eats_recv;  /* an immediate takes one of the target's `recvs` */
     bool target_passive; /* reads and writes need no call at the target */
     bool cq_overrun;     /* nobody protects the completion queue: bound what can arrive */

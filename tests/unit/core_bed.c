@@ -68,7 +68,9 @@ struct bed_member {
     int rank;
 };
 
-static int allgather(void *arg, const void *mine, void *all, size_t bytes)
+_Thread_local uint32_t bed_allocations;
+
+static int gather(void *arg, const void *mine, void *all, size_t bytes)
 {
     struct bed_member *m = arg;
     struct bed_gather *g = m->b->gather;
@@ -88,14 +90,35 @@ static int allgather(void *arg, const void *mine, void *all, size_t bytes)
     return GIN_OK;
 }
 
-static int resolve(void *arg, uint32_t window, uint64_t off, uint64_t bytes, void **at)
+static int allgather(void *arg, const void *mine, void *all, size_t bytes)
+{
+    uint32_t keep = bed_allocations;
+    bed_allocations = 0;
+    int st = gather(arg, mine, all, bytes);
+    bed_allocations = keep;
+    return st;
+}
+
+/* The bed's own word with the others, after what is not collective. */
+static int all_well(struct bed_member *m, int st)
+{
+    int all[BED_RANKS];
+    allgather(m, &st, all, sizeof(st));
+    for (int r = 0; r < m->b->n && st == GIN_OK; r++)
+        st = all[r];
+    return st;
+}
+
+static int resolve(void *arg, uint32_t window, uint64_t off, uint64_t bytes, bool write, void **at)
 {
     struct bed_member *m = arg;
     struct bed_rank *r = &m->b->rank[m->rank];
-    if (window != BED_WINDOW)
+    if (window != BED_WINDOW && window != BED_FIXED)
         return GIN_ESTATE;
     if (off > BED_BYTES || bytes > BED_BYTES - off)
         return GIN_ERANGE;
+    if (write && window == BED_FIXED)
+        return GIN_EINVAL;
     if (m->b->aside != NULL && off == BED_BYTES - 8)
         return GIN_ENOTSUP;
     *at = r->memory + off;
@@ -152,7 +175,6 @@ static int open_net(struct bed *b, struct bed_rank *r, int rank)
 
 static int open_memory(struct bed_rank *r)
 {
-    r->memory = calloc(1, BED_BYTES);
     struct gi_core_region_config rc = {.memory = {.addr = r->memory, .bytes = BED_BYTES}};
     int st = gi_core_region_open(r->core, &rc, &r->region);
     rc.memory.addr = r->cells;
@@ -168,6 +190,8 @@ static int open_memory(struct bed_rank *r)
     st = gi_core_window_set(r->core, BED_WINDOW, pieces, 1);
     if (st == GIN_OK)
         st = gi_core_window_set(r->core, BED_WINDOW, pieces, 2);
+    if (st == GIN_OK)
+        st = gi_core_window_set(r->core, BED_FIXED, pieces, 2);
     return st == GIN_OK ? gi_core_window_set(r->core, BED_CELLS, &cells, 1) : st;
 }
 
@@ -177,7 +201,10 @@ static void *open_rank(void *arg)
     struct bed *b = m->b;
     struct bed_rank *r = &b->rank[m->rank];
     r->lost = r->suspect = -1;
+    r->memory = calloc(1, BED_BYTES);
     r->status = open_net(b, r, m->rank);
+    if (m->rank == b->fault_rank)
+        bed_allocations = b->no_memory;
     struct gi_net_domain *domains[] = {r->domain};
     struct gi_core_config config = {.rank = m->rank,
                                     .size = b->n,
@@ -195,7 +222,7 @@ static void *open_rank(void *arg)
     if (r->status == GIN_OK)
         r->status = gi_core_open(&config, &r->core);
     if (r->status == GIN_OK)
-        r->status = open_memory(r);
+        r->status = all_well(m, open_memory(r));
     struct gi_core_ctx_config cc = {.cells = {r->cells, sizeof(r->cells[0]), BED_SLOTS, false},
                                     .native_window = b->mask->native ? BED_CELLS : 0,
                                     .native_off = 8,
@@ -203,6 +230,7 @@ static void *open_rank(void *arg)
                                     .mutate = b->mutate};
     if (r->status == GIN_OK)
         r->status = gi_core_ctx_open(r->core, 1, &cc, &r->ctx);
+    bed_allocations = 0;
     return NULL;
 }
 

@@ -16,6 +16,7 @@
 #define BED_SLOTS  8u
 #define BED_BYTES  (256u << 10)
 #define BED_WINDOW 0x00300007u /* id 7, generation 3 */
+#define BED_FIXED  0x00600002u /* the window, read-only for peers */
 #define BED_CELLS  0x00500009u /* the cells, for NIC atomics */
 
 /* A record to impose. */
@@ -52,11 +53,15 @@ struct bed {
     struct bed_rank rank[BED_RANKS];
     struct bed_gather *gather;
     const char *provider; /* over libfabric instead of fault(self), as it is; the mask is unused */
+    uint32_t no_memory;   /* of fault_rank: its allocation that fails while it opens, 0: none */
     bool suspect;         /* with hooks.peer_suspect */
     bool wake;            /* with hooks.wake */
     int wakes;            /* calls of it */
     uint64_t *aside;      /* of hooks.apply: a word that the CPU "cannot reach", or NULL */
 };
+
+/* Allocations of this thread until one fails, 0: none does. For a program that wraps malloc. */
+extern _Thread_local uint32_t bed_allocations;
 
 /* Fill what is not zero already, open; false: a failure was reported. */
 bool bed_open(struct bed *b, const struct bed_mask *mask, int n);

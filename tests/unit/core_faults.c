@@ -354,12 +354,16 @@ TEST(bad_actions_are_refused)
     struct gi_core_action word = {.kind = GI_CORE_WORD_ADD, .id = BED_WINDOW, .off = BED_BYTES};
     struct gi_core_action crooked = {.kind = GI_CORE_WORD_SET, .id = BED_WINDOW, .off = 3};
     struct gi_core_action stale = {.kind = GI_CORE_WORD_SET, .id = BED_WINDOW + 1};
+    struct gi_core_action fixed = {.kind = GI_CORE_WORD_ADD, .id = BED_FIXED, .off = 8};
     struct gi_core_action unknown = {.kind = 77};
     refused(&slot, 0, GIN_ERANGE);
     refused(&slot, 40, GIN_ERANGE);
     refused(&word, 40, GIN_ERANGE);
     refused(&word, 0, GIN_ERANGE);
     refused(&crooked, 0, GIN_EINVAL);
+    refused(&crooked, 40, GIN_EINVAL);
+    refused(&fixed, 0, GIN_EINVAL);
+    refused(&fixed, 40, GIN_EINVAL);
     refused(&stale, 40, GIN_ESTATE);
     refused(&unknown, 40, GIN_EINVAL);
 }
@@ -416,4 +420,80 @@ TEST(garbage_is_refused)
     EXPECT(gi_core_counts(b.rank[1].ctx)[GI_CORE_N_REFUSED] > 10000);
     EXPECT_EQ_U64(gi_core_counts(b.rank[1].ctx)[GI_CORE_N_GOT_MSG], 20000);
     bed_close(&b);
+}
+
+/* Peers may read a read-only window, by atomics, too; what stores by message is refused. */
+static int fixed_window(const char *mask, bool put, enum gin_i_amo_op op)
+{
+    struct bed b = {.seed = 1};
+    uint64_t old = 5, value = 9;
+    int st = GIN_ESYS;
+    if (!bed_open(&b, bed_mask(mask), 2))
+        return st;
+    memset(b.rank[1].memory, 0x11, 64);
+    struct gi_core_put p = {.window = BED_FIXED, .off = 8, .src = &value, .bytes = 8, .copy = true};
+    struct gi_core_amo a = {
+        .window = BED_FIXED, .off = 8, .op = op, .bytes = 8, .value = 1, .old = &old};
+    EXPECT_EQ_INT(put ? bed_put(&b, 0, 1, &p) : bed_amo(&b, 0, 1, &a), GIN_OK);
+    st = bed_quiet(&b, 0, 1);
+    EXPECT_EQ_U64(old, st == GIN_OK ? 0x1111111111111111u : 5);
+    EXPECT_FILLED(b.rank[1].memory, 64, 0x11);
+    bed_close(&b);
+    return st;
+}
+
+TEST(read_only_windows)
+{
+    EXPECT_EQ_INT(fixed_window("C64", true, GIN_I_AMO_FETCH), GIN_EINVAL);
+    EXPECT_EQ_INT(fixed_window("C-no-dc", true, GIN_I_AMO_FETCH), GIN_EINVAL);
+    EXPECT_EQ_INT(fixed_window("B64", false, GIN_I_AMO_SWAP), GIN_EINVAL);
+    EXPECT_EQ_INT(fixed_window("B64", false, GIN_I_AMO_CAS), GIN_EINVAL);
+    EXPECT_EQ_INT(fixed_window("B64", false, GIN_I_AMO_FETCH), GIN_OK);
+}
+
+/* A message of nobody knows whom is believed only where no better is to be had. */
+TEST(strangers_are_refused)
+{
+    for (int known = 0; known < 2; known++) {
+        struct bed b = {.seed = 1};
+        struct bed_mask mask = *bed_mask("B64");
+        mask.caps.msg_source = known != 0;
+        if (!bed_open(&b, &mask, 2))
+            return;
+        struct gi_core_msg m = {.h = {.kind = GI_CORE_MSG_SLOT, .ctx = b.rank[1].ctx->tag},
+                                .slot = {.id = 2, .value = 1}};
+        gi_core_arrived_msg(b.rank[1].ctx, GI_NET_UNKNOWN, &m, GI_CORE_BYTES_SLOT);
+        gi_core_arrived_msg(b.rank[1].ctx, -7, &m, GI_CORE_BYTES_SLOT);
+        EXPECT_EQ_U64(bed_signal(&b, 1, 2), known == 0);
+        EXPECT_EQ_U64(gi_core_counts(b.rank[1].ctx)[GI_CORE_N_REFUSED], 1 + (uint64_t)known);
+        bed_close(&b);
+    }
+}
+
+/* A connection that breaks and is made anew in silence loses what was on its way: quiet says so. */
+TEST(lost_signals_are_noticed)
+{
+    static const char *const masks[] = {"B64", "B32", "B-weak-order"};
+    for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+        struct bed b = {.seed = 1};
+        const char *text;
+        pt_step("%s", masks[i]);
+        if (!bed_open(&b, bed_mask(masks[i]), 3))
+            return;
+        struct gi_core_put p = bed_make_put(&b, 0, 64, SRC, 100);
+        p.action = bed_slot(0, 1, true);
+        EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+        EXPECT_EQ_INT(bed_quiet(&b, 0, 1), GIN_OK);
+        struct gi_fault_plan bad = {.silent = 1000}, good = {.silent = 0};
+        gi_fault_set(b.rank[0].domain, &bad);
+        EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+        gi_fault_set(b.rank[0].domain, &good);
+        EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+        EXPECT_EQ_INT(bed_put(&b, 0, 2, &p), GIN_OK);
+        EXPECT_EQ_INT(bed_quiet(&b, 0, 1), GIN_ENET);
+        gi_core_peer_status(b.rank[0].ctx, 1, &text);
+        EXPECT_HAS(text, "lost");
+        EXPECT_EQ_INT(bed_quiet(&b, 0, 2), GIN_OK);
+        bed_close(&b);
+    }
 }

@@ -95,7 +95,7 @@ void gi_ofi_fill_caps(struct gi_ofi_domain *d)
     fill_operations(c, d);
     fill_order(c, i);
     fill_memory(d);
-    d->imm_source = d->pick.rung.source;
+    d->imm_source = c->msg_source = d->pick.rung.source;
     c->thread_safe = i->domain_attr->threading == FI_THREAD_SAFE;
     c->name = i->fabric_attr->prov_name;
     snprintf(d->version, sizeof(d->version), "%u.%u, libfabric %u.%u", FI_MAJOR(v), FI_MINOR(v),
