@@ -232,6 +232,8 @@ int gin_stats(gin_comm_t *comm, gin_stats_t *stats)
         .agreements = atomic_load_explicit(&comm->n_agreements, memory_order_relaxed),
         .waits = atomic_load_explicit(&comm->n_waits, memory_order_relaxed),
         .cma_calls = atomic_load_explicit(&comm->n_cma, memory_order_relaxed),
+        .boot_rounds = atomic_load_explicit(&comm->boot->rounds, memory_order_relaxed),
+        .boot_bytes = atomic_load_explicit(&comm->boot->bytes, memory_order_relaxed),
     };
     gi_windows_count(comm, &s.windows, &s.registrations);
     gi_net_count(comm, &s);

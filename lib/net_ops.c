@@ -9,7 +9,7 @@
 
 #include "net_ops.h"
 
-#define OTHERS 8u /* looks at a context to one at the others */
+#define OTHERS 32u /* looks at a context to one at the others */
 
 /* ---- contexts ---- */
 

@@ -46,7 +46,11 @@ void gi_net_progress(void *arg)
         gi_core_poll_some(comm->net->core);
 }
 
-static void rest(struct gi_net *n, uint32_t idle, bool crowded)
+/*
+ * True: something came while it slept. A write that asks for nothing of the target's makes no event
+ * of its own, but others will follow.
+ */
+static bool rest(struct gi_net *n, uint32_t idle, bool crowded)
 {
     struct pollfd fds[FDS];
     int fd[FDS];
@@ -56,17 +60,17 @@ static void rest(struct gi_net *n, uint32_t idle, bool crowded)
             gi_os_yield();
         else
             GIN_PAUSE();
-        return;
+        return false;
     }
     int k = gi_core_sleep(n->core, fd, FDS, &ns);
     if (k <= 0) {
         uint64_t nap = NAP_NS << ((idle / 64) < 5 ? idle / 64 : 5);
         gi_os_sleep_ns(nap < LONG_NS ? nap : LONG_NS);
-        return;
+        return false;
     }
     for (int i = 0; i < k; i++)
         fds[i] = (struct pollfd){.fd = fd[i], .events = POLLIN};
-    gi_os_poll(fds, (unsigned)k, gi_deadline_in(ns < SLEEP_NS ? ns : SLEEP_NS));
+    return gi_os_poll(fds, (unsigned)k, gi_deadline_in(ns < SLEEP_NS ? ns : SLEEP_NS)) > 0;
 }
 
 /* Some microseconds. */
@@ -94,8 +98,8 @@ static void *run(void *arg)
             gi_os_sleep_ns(GIVE_NS);
         else if (others == GI_CORE_POSTS)
             stand_back(crowded);
-        else if (idle != 0)
-            rest(n, idle, crowded);
+        else if (idle != 0 && rest(n, idle, crowded))
+            idle = 0;
     }
     return NULL;
 }

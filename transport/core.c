@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 #define BUDGET   64u /* events per context and poll */
-#define OTHERS   8u  /* polls of a context that is waited for, to one of others */
+#define OTHERS   32u /* polls of a context that is waited for, to one of others */
+#define MANY     64u /* contexts, of whose quiet ones several have their turn at a time */
 #define PATIENCE 64u /* looks at a context where others post, until it is polled */
 #define HOT      64  /* idle polls until a context is one of many again */
 
@@ -214,29 +215,41 @@ int gi_core_poll(struct gi_core *core)
  * What drives one lane drives the sockets of all where they share them, and each lane asks for a
  * system call: so those that had events lately get their turn every time, the others one by one.
  */
-static bool has_turn(const struct gi_core_ctx *ctx, uint32_t i, uint32_t next)
+struct turn {
+    uint32_t from, to; /* of the others */
+};
+
+static struct turn next_turn(uint32_t n)
 {
-    return i == next || atomic_load_explicit(&ctx->hot, memory_order_relaxed) != 0;
+    static _Thread_local uint32_t from;
+    uint32_t some = n / MANY + 1;
+    from = from < n ? from : 0;
+    struct turn t = {from, from + some};
+    from += some;
+    return t;
 }
 
-static uint32_t next_of(uint32_t n)
+static bool has_turn(const struct gi_core_ctx *ctx, uint32_t i, struct turn t)
 {
-    static _Thread_local uint32_t turn;
-    if (++turn >= n)
-        turn = 0;
-    return turn;
+    return i - t.from < t.to - t.from || atomic_load_explicit(&ctx->hot, memory_order_relaxed) != 0;
+}
+
+static int poll_turn(struct gi_core *core, const struct gi_core_ctx *but)
+{
+    uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire);
+    struct turn t = next_turn(n);
+    int events = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
+        if (ctx != but && has_turn(ctx, i, t))
+            events += poll_one(ctx, true);
+    }
+    return events;
 }
 
 int gi_core_poll_some(struct gi_core *core)
 {
-    uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire), next = next_of(n);
-    int events = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
-        if (has_turn(ctx, i, next))
-            events += poll_one(ctx, true);
-    }
-    return events;
+    return poll_turn(core, NULL);
 }
 
 /* What others do with a context, since the last look. */
@@ -257,7 +270,8 @@ static enum gi_core_others others_do(struct gi_core_ctx *ctx)
  * provider's lock, and make bundles leave before they are full. */
 int gi_core_poll_left(struct gi_core *core, enum gi_core_others *others)
 {
-    uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire), next = next_of(n);
+    uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire);
+    struct turn t = next_turn(n);
     int events = 0;
     *others = GI_CORE_NOBODY;
     wake_up(core);
@@ -265,7 +279,7 @@ int gi_core_poll_left(struct gi_core *core, enum gi_core_others *others)
         struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
         enum gi_core_others what = others_do(ctx);
         *others = what > *others ? what : *others;
-        if (what != GI_CORE_NOBODY || !has_turn(ctx, i, next))
+        if (what != GI_CORE_NOBODY || !has_turn(ctx, i, t))
             continue;
         events += poll_one(ctx, false);
         others_do(ctx);
@@ -277,7 +291,7 @@ int gi_core_poll_left(struct gi_core *core, enum gi_core_others *others)
 int gi_core_poll_for(struct gi_core *core, struct gi_core_ctx *ctx)
 {
     int n = poll_one(ctx, true);
-    return n == 0 && gi_core_turn(ctx) % OTHERS == 0 ? gi_core_poll_some(core) : n;
+    return n == 0 && gi_core_turn(ctx) % OTHERS == 0 ? poll_turn(core, ctx) : n;
 }
 
 static int sleep_on(struct gi_core_ctx *ctx, int *fd)

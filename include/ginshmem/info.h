@@ -53,6 +53,9 @@ typedef struct gin_stats {
     uint64_t net_bundled;  /* small puts that shared messages */
     uint64_t net_controls; /* acknowledgements, replies, demands for them, refusals */
     uint64_t net_again;    /* posts that the network could not take at once */
+    /* the bootstrap */
+    uint64_t boot_rounds; /* allgathers */
+    uint64_t boot_bytes;  /* that they brought this rank */
 } gin_stats_t;
 
 #ifndef __CUDACC_RTC__

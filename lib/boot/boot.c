@@ -162,6 +162,8 @@ int gi_boot_open(const struct gi_env *env, const struct gin_config *config, stru
 int gi_boot_allgather(struct gi_boot *b, const void *in, void *out, size_t bytes, uint64_t deadline)
 {
     int st = b->ops->allgather(b, in, out, bytes, deadline);
+    atomic_fetch_add_explicit(&b->rounds, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&b->bytes, bytes * (uint64_t)b->size, memory_order_relaxed);
     return st == GIN_OK ? GIN_OK : gi_fail_context("bootstrap by %s", b->ops->name);
 }
 

@@ -7,6 +7,7 @@
 #ifndef GI_BOOT_BOOT_H
 #define GI_BOOT_BOOT_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/env.h"
@@ -26,8 +27,9 @@ struct gi_boot_ops {
 struct gi_boot {
     const struct gi_boot_ops *ops;
     int rank, size;
-    int local_rank, local_size; /* by the launcher's word, -1 where it says nothing */
-    char origin[96];            /* for gininfo and messages: "pmi1 (PMI_FD=7)" */
+    int local_rank, local_size;     /* by the launcher's word, -1 where it says nothing */
+    char origin[96];                /* for gininfo and messages: "pmi1 (PMI_FD=7)" */
+    _Atomic uint64_t rounds, bytes; /* allgathers so far, and what they brought */
 };
 
 /*

@@ -18,7 +18,7 @@ struct options {
     const char *ops; /* comma-separated, or "all" */
     size_t sizes[MAX_SIZES];
     int n_sizes;
-    bool all, raw, cuda, net;
+    bool all, raw, cuda, net, scaling;
     long iters; /* 0: by size */
     int rounds;
     const char *format;
@@ -50,22 +50,26 @@ long perf_iters(long at8, size_t bytes)
 
 static void usage(FILE *f)
 {
-    fprintf(f, "usage: ginrun -n RANKS ginperf [options]\n"
-               "  --op LIST        operations by name, comma-separated, or all (default)\n"
-               "  --sizes LIST     bytes, comma-separated, or MIN:MAX by doubling (default\n"
-               "                   8,64,4096,65536,1048576)\n"
-               "  --pairs          even ranks act on their odd neighbour (default)\n"
-               "  --all            every rank acts on its right neighbour at once\n"
-               "  --raw            measure the bare limits of the machine in the same run\n"
-               "  --cuda           operations in kernels, between pairs of ranks with a GPU each,\n"
-               "                   beside the limits of the hardware; only --rounds counts\n"
-               "  --net            what goes over the network between pairs of ranks, each figure\n"
-               "                   beside the bare provider's; only --rounds and --iters count\n"
-               "  --iters N        repetitions per measurement (default: by size)\n"
-               "  --rounds R       measurements per figure; the median is reported (default 5)\n"
-               "  --format F       table (default), csv or json\n"
-               "  --list           list the operations\n"
-               "  --help, --version\n");
+    fprintf(
+        f,
+        "usage: ginrun -n RANKS ginperf [options]\n"
+        "  --op LIST        operations by name, comma-separated, or all (default)\n"
+        "  --sizes LIST     bytes, comma-separated, or MIN:MAX by doubling (default\n"
+        "                   8,64,4096,65536,1048576)\n"
+        "  --pairs          even ranks act on their odd neighbour (default)\n"
+        "  --all            every rank acts on its right neighbour at once\n"
+        "  --raw            measure the bare limits of the machine in the same run\n"
+        "  --cuda           operations in kernels, between pairs of ranks with a GPU each,\n"
+        "                   beside the limits of the hardware; only --rounds counts\n"
+        "  --net            what goes over the network between pairs of ranks, each figure\n"
+        "                   beside the bare provider's; only --rounds and --iters count\n"
+        "  --scaling        time, memory and exchanges of bring-up, windows and first contacts,\n"
+        "                   as one line for tests/perf/scaling.sh\n"
+        "  --iters N        repetitions per measurement (default: by size)\n"
+        "  --rounds R       measurements per figure; the median is reported (default 5)\n"
+        "  --format F       table (default), csv or json\n"
+        "  --list           list the operations\n"
+        "  --help, --version\n");
 }
 
 static void list_ops(void)
@@ -162,6 +166,7 @@ static int parse(int argc, char **argv, struct options *o)
         RAW,
         CUDA,
         NET,
+        SCALING,
         ITERS,
         ROUNDS,
         FORMAT,
@@ -170,11 +175,11 @@ static int parse(int argc, char **argv, struct options *o)
         VERSION
     };
     static const struct option longs[] = {
-        {"op", 1, NULL, OP},           {"sizes", 1, NULL, SIZES}, {"pairs", 0, NULL, PAIRS},
-        {"all", 0, NULL, ALL},         {"raw", 0, NULL, RAW},     {"cuda", 0, NULL, CUDA},
-        {"net", 0, NULL, NET},         {"iters", 1, NULL, ITERS}, {"rounds", 1, NULL, ROUNDS},
-        {"format", 1, NULL, FORMAT},   {"list", 0, NULL, LIST},   {"help", 0, NULL, HELP},
-        {"version", 0, NULL, VERSION}, {NULL, 0, NULL, 0}};
+        {"op", 1, NULL, OP},         {"sizes", 1, NULL, SIZES},     {"pairs", 0, NULL, PAIRS},
+        {"all", 0, NULL, ALL},       {"raw", 0, NULL, RAW},         {"cuda", 0, NULL, CUDA},
+        {"net", 0, NULL, NET},       {"scaling", 0, NULL, SCALING}, {"iters", 1, NULL, ITERS},
+        {"rounds", 1, NULL, ROUNDS}, {"format", 1, NULL, FORMAT},   {"list", 0, NULL, LIST},
+        {"help", 0, NULL, HELP},     {"version", 0, NULL, VERSION}, {NULL, 0, NULL, 0}};
     unsigned long long v;
     char *end;
     int c;
@@ -190,6 +195,7 @@ static int parse(int argc, char **argv, struct options *o)
         case RAW: o->raw = true; break;
         case CUDA: o->cuda = true; break;
         case NET: o->net = true; break;
+        case SCALING: o->scaling = true; break;
         case ITERS:
             if (!number(optarg, &end, &v) || *end != '\0' || v < 1 || v > 1000000000)
                 return bad("--iters", optarg);
@@ -391,6 +397,8 @@ int main(int argc, char **argv)
     int st = parse(argc, argv, &o);
     if (st >= 0)
         return st;
+    if (o.scaling)
+        return perf_scaling_run();
     if (gin_init(NULL, &p.comm) != GIN_OK)
         return fail("gin_init");
     if (o.cuda) {

@@ -60,6 +60,8 @@ int perf_cuda_run(gin_comm_t *comm, int rounds);
 
 /* All figures of --net, by all ranks; the exit status. ginperf_net.c */
 int perf_net_run(struct perf *p, int rounds, long iters);
+/* One line of --scaling, by all ranks; the exit status. ginperf_scaling.c */
+int perf_scaling_run(void);
 
 double perf_now_ns(void);
 /* All ranks together, so that a measurement starts at once. */
