@@ -14,8 +14,8 @@ int gi_ask_can(gin_comm_t *comm, int world)
 {
     if (comm->shm->lsa_of[world] < 0)
         return gi_fail(GIN_ENOTSUP,
-                       "rank %d is not load/store accessible, and no network transport is built "
-                       "yet",
+                       "rank %d is not load/store accessible: its GPU memory is not reached over "
+                       "the network in this version",
                        world);
     if (atomic_load_explicit(&box_of(comm, world)->open, memory_order_acquire) != 0)
         return GIN_OK;

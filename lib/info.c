@@ -121,7 +121,6 @@ static void net(const gin_comm_t *comm, gin_caps_t *c)
 
 static void not_built(gin_caps_t *c)
 {
-    set(c, GIN_CAP_ENGINE, 0, "not built yet: host threads do their operations themselves");
     set(c, GIN_CAP_GDA, 0, "not built yet");
     set(c, GIN_CAP_SHRINK, 0, "not built yet: gin_comm_shrink() answers GIN_ENOTSUP");
 }
@@ -145,6 +144,20 @@ static void cuda(const gin_comm_t *comm, gin_caps_t *c)
     else
         set(c, GIN_CAP_CUDA, -1,
             "a GPU is looked for with the first call for GPU memory or kernels");
+}
+
+/* Host threads do their operations themselves. */
+static void engine(const gin_comm_t *comm, gin_caps_t *c)
+{
+    if (c->cap[GIN_CAP_CUDA].have == 0)
+        set(c, GIN_CAP_ENGINE, 0, "serves kernels: %.140s", c->cap[GIN_CAP_CUDA].reason);
+    else if (comm->cuda != NULL && comm->cuda->gpu == NULL)
+        set(c, GIN_CAP_ENGINE, 0, "serves kernels, and this rank has no GPU: %.120s",
+            comm->cuda_why);
+    else if (comm->cuda != NULL && comm->cuda->engine != NULL)
+        set(c, GIN_CAP_ENGINE, 1, "a thread serves the descriptors of kernels by the copy engine");
+    else
+        set(c, GIN_CAP_ENGINE, -1, "started with the first device communicator for kernels");
 }
 
 static void multimem(const gin_comm_t *comm, gin_caps_t *c)
@@ -210,6 +223,7 @@ int gin_query(gin_comm_t *comm, gin_caps_t *caps)
     cma(comm, &c);
     hugepages(comm, &c);
     cuda(comm, &c);
+    engine(comm, &c);
     multimem(comm, &c);
     peer_death(comm, &c);
     memcpy(caps, &c, c.size);
