@@ -47,12 +47,17 @@ static int op_opt(struct op *o, const gin_op_opt_t *opt)
 {
     if (opt == NULL)
         return GIN_OK;
+    if (gin_i_opt_is_odd(opt))
+        return gi_fail(GIN_EINVAL,
+                       "%s: options without meaning: local action of kind %" PRIu32
+                       ", flags 0x%" PRIx32 ", given_release %u, required_release %u, reserved %u; "
+                       "zero the struct first",
+                       o->call, opt->local.kind, opt->flags, opt->given_release,
+                       opt->required_release, opt->reserved);
     o->nic_only = (opt->flags & GIN_NIC_ONLY) != 0;
     if (o->nic_only && o->comm->net == NULL)
         return gi_fail(GIN_ENOTSUP, "%s: GIN_NIC_ONLY: there is no network: %s", o->call,
                        gi_net_why(o->comm));
-    if (opt->local.kind > 1)
-        return gi_fail(GIN_EINVAL, "%s: local action of kind %" PRIu32, o->call, opt->local.kind);
     if (opt->local.kind == 0)
         return GIN_OK;
     if (opt->local.id >= o->g->ctx->n_counters)

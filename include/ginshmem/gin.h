@@ -203,6 +203,14 @@ typedef struct gin_op_opt {
     uint32_t flags; /* enum gin_op_flags */
 } gin_op_opt_t;
 
+/* An option without meaning: GIN_EINVAL. */
+GIN_VALUE int gin_i_opt_is_odd(const gin_op_opt_t *o)
+{
+    const uint32_t flags = GIN_MORE | GIN_NIC_ONLY | GIN_NO_CREDIT_CHECK;
+    return o->local.kind > 1 || (o->flags & ~flags) != 0 || o->reserved != 0 ||
+           o->given_release > GIN_SCOPE_SYSTEM || o->required_release > GIN_SCOPE_SYSTEM;
+}
+
 /* ---- contexts ---- */
 
 #define GIN_ALL_CONTEXTS \

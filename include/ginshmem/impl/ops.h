@@ -70,7 +70,7 @@ GIN_OP int gin_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, g
  * be under way when its call returns. */
 GIN_OP int gin_i_opt_slow(const gin_t *g, const gin_op_opt_t *opt)
 {
-    return opt != NULL && ((opt->flags & GIN_NIC_ONLY) || opt->local.kind > 1 ||
+    return opt != NULL && ((opt->flags & GIN_NIC_ONLY) || gin_i_opt_is_odd(opt) ||
                            (opt->local.kind == 1 &&
                             (opt->local.id >= g->ctx->n_counters || (g->flags & GIN_I_DC_NET))));
 }
@@ -157,7 +157,8 @@ GIN_OP int gin_signal(const gin_t *g, gin_group_t grp, gin_team_t team, int peer
 GIN_OP int gin_signal_x(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,
                         gin_action_t remote, const gin_op_opt_t *opt)
 {
-    if (GIN_UNLIKELY(opt != NULL && (opt->flags & GIN_NIC_ONLY || opt->local.kind != 0)))
+    if (GIN_UNLIKELY(opt != NULL &&
+                     (opt->flags & GIN_NIC_ONLY || opt->local.kind != 0 || gin_i_opt_is_odd(opt))))
         return gin_i_signal(g, grp, team, peer, &remote, opt);
     return gin_signal(g, grp, team, peer, remote);
 }

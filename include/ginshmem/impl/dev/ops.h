@@ -18,10 +18,10 @@ GIN_DEV int gin_i_dev_opt(const gin_t *g, const gin_op_opt_t *opt)
 {
     if (opt == NULL)
         return GIN_OK;
+    if (GIN_UNLIKELY(gin_i_opt_is_odd(opt)))
+        return GIN_EINVAL;
     if (GIN_UNLIKELY(opt->flags & GIN_NIC_ONLY))
         return GIN_ENOTSUP;
-    if (GIN_UNLIKELY(opt->local.kind > 1))
-        return GIN_EINVAL;
     if (GIN_UNLIKELY(opt->local.kind == 1 && opt->local.id >= gin_i_nc_u32(&g->ctx->n_counters)))
         return GIN_ERANGE;
     return GIN_OK;
