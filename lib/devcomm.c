@@ -85,8 +85,8 @@ static int check_features(const gin_devcomm_reqs_t *r)
 {
     if (r->backend == GIN_BACKEND_ENGINE && r->device == GIN_DEVICE_HOST)
         return gi_fail(GIN_ENOTSUP,
-                       "gin_devcomm_create: backend ENGINE with device HOST: there is no network "
-                       "for it to serve in this version; use AUTO or DIRECT");
+                       "gin_devcomm_create: backend ENGINE with device HOST: the engine serves "
+                       "kernels only in this version; use AUTO or DIRECT");
     if (r->backend == GIN_BACKEND_GDA)
         return gi_fail(GIN_ENOTSUP, "gin_devcomm_create: backend GDA is not built; use AUTO");
     if (r->multimem == GIN_MULTIMEM_NEEDED && r->device == GIN_DEVICE_HOST)
@@ -234,6 +234,7 @@ static int network_up(gin_comm_t *comm, const gin_devcomm_reqs_t *r)
 /* Private parts; the heap block is there already. */
 static int private_up(struct gi_devcomm *d)
 {
+    static _Atomic uint64_t made; /* so that a stale copy is told from what took its memory */
     const gin_devcomm_reqs_t *r = &d->reqs;
     size_t n = r->contexts;
     d->dc_bytes = sizeof(*d->dc) + 64 + n * sizeof(struct gin_i_ctx);
@@ -244,6 +245,7 @@ static int private_up(struct gi_devcomm *d)
     d->counters = calloc(n * r->counters + 1, sizeof(*d->counters));
     if (d->dc == NULL || d->bases == NULL || d->counters == NULL)
         return gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %zu contexts", n);
+    d->dc->serial = atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) + 1;
     fill_lsa_of(d);
     int st = gi_net_contexts_open(d);
     if (st == GIN_OK)
@@ -290,7 +292,6 @@ static void fill_contexts(struct gi_devcomm *d)
 
 static void fill(struct gi_devcomm *d, gin_devcomm_t *dev)
 {
-    static _Atomic uint64_t made; /* so that a stale copy is told from what took its memory */
     const gin_devcomm_reqs_t *r = &d->reqs;
     gin_comm_t *comm = d->comm;
     struct gin_i_dc *dc = d->dc;
@@ -315,7 +316,6 @@ static void fill(struct gi_devcomm *d, gin_devcomm_t *dev)
     dc->reach.handle = gin_heap_window(comm, GIN_KIND_HOST).w;
     dc->reach.size = dc->heap->size;
     dc->reach.lsa_rank = comm->shm->lsa_rank;
-    dc->serial = atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) + 1;
     dc->magic = GIN_DEVCOMM_MAGIC;
     memset(dev, 0, sizeof(*dev));
     dev->magic = GIN_DEVCOMM_MAGIC;

@@ -295,6 +295,7 @@ static void fill(const struct gi_devcomm *d, struct gi_kernel_side *k)
         dc->multimem = d->multimem->base + GI_CONTROL_CUDA;
     dc->engine_thread = ENGINE_THREAD;
     dc->engine_warp = ENGINE_WARP;
+    dc->serial = d->dc->serial;
     dc->magic = GIN_DEVCOMM_MAGIC;
 }
 
@@ -356,11 +357,15 @@ int gi_devcomm_cuda_open(struct gi_devcomm *d)
     return st;
 }
 
+/* The memory stays mapped until somebody else gets it; who still has the 64 bytes finds no magic.
+ */
 void gi_devcomm_cuda_close(struct gi_devcomm *d)
 {
     struct gi_kernel_side *k = d->kernel;
     if (k == NULL)
         return;
+    if (k->block != 0 && gi_comm_status_quiet(d->comm) == GIN_OK)
+        gi_gpu_zero(k->gpu, k->block, sizeof(struct gin_i_dc));
     gi_gpu_host_free(k->gpu, k->host);
     gi_gpu_free(k->gpu, k->block);
     free(k->rings);

@@ -40,6 +40,7 @@ MP_TEST(contexts_and_cells)
     gin_t g;
     EXPECT_FAILS(gin_open(&mp->dev, 0, &g), GIN_ENOTSUP, "kernels");
     EXPECT_EQ_INT(dc->magic, GIN_DEVCOMM_MAGIC);
+    EXPECT_EQ_U64(dc->serial, mp->dev.serial);
     EXPECT_EQ_INT(dc->n_contexts, 3);
     EXPECT_EQ_U64(dc->wait_timeout_ns, 77);
     EXPECT_EQ_U64(*dc->error, 0);
@@ -336,6 +337,23 @@ MP_TEST_N(many_come_and_go, "1 2")
         EXPECT_EQ_INT(fake_live(), live);
         EXPECT_EQ_INT(mp_barrier(mp), 0);
     }
+}
+
+/* What a kernel with a stale copy reads: nothing, or another one than it was given. */
+MP_TEST_N(stale_copies_are_told, "1 2")
+{
+    if (!cuda_dev(mp, NULL))
+        return;
+    gin_devcomm_t stale = mp->dev;
+    const struct gin_i_dc *dc = cuda_dc(mp);
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+    EXPECT_EQ_INT(dc->magic, 0);
+    EXPECT_EQ_U64(dc->serial, 0);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    if (!cuda_dev(mp, NULL))
+        return;
+    EXPECT_EQ_U64(cuda_dc(mp)->serial, mp->dev.serial);
+    EXPECT(mp->dev.serial != stale.serial);
 }
 
 /* The error word within two seconds. */

@@ -124,8 +124,9 @@ struct gin_i_ring {
     uint64_t unused0[9];
     /* one 16-byte word: what is outstanding is seen in one load */
     uint64_t ticket;  /* next ticket */
-    uint64_t settled; /* copy of the engine's word */
-    uint64_t unused1[14];
+    uint64_t settled; /* the engine's word as last seen */
+    uint64_t done;    /* likewise */
+    uint64_t unused1[13];
     uint64_t credit; /* copy of consumed */
     uint64_t unused2[15];
     uint32_t lock; /* 1: somebody reads consumed */

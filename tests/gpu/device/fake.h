@@ -62,6 +62,7 @@ struct fake {
     uint64_t multicast;                  /* address behind which all heaps lie, 0: none */
     struct fake_rank rank[FAKE_MAX + 1]; /* the last used one is the CPU rank's */
     int stop;
+    uint64_t *hold; /* struct launch */
 };
 
 static inline char *fake_heap(const struct fake *f, int r)
@@ -260,6 +261,7 @@ static inline void fake_rank_up(struct fake *f, int r, int rings, int shortcut)
     dc->multimem = f->multicast;
     dc->engine_thread = 8192;
     dc->engine_warp = 32768;
+    dc->serial = 40 + (uint64_t)r;
     bed_copy(where, dc, sizeof(*dc));
     for (int i = 0; i < f->n; i++)
         lsa_of[i] = i;
@@ -274,6 +276,7 @@ static inline void fake_rank_up(struct fake *f, int r, int rings, int shortcut)
     me->dev.n_signals = FAKE_SIGNALS;
     me->dev.n_counters = FAKE_COUNTERS;
     me->dev.device = GIN_DEVICE_CUDA;
+    me->dev.serial = dc->serial;
     me->dev.state = (uint64_t)where;
     me->dev.windows = fake_windows(f, r);
     me->dev.lsa_of = (uint64_t)fake_copy(lsa_of, sizeof(lsa_of));
@@ -299,6 +302,7 @@ static inline struct fake *fake_up(int n, int rings, int shortcut, int multicast
     struct fake *f = (struct fake *)calloc(1, sizeof(*f));
     f->n = n;
     f->heaps = (char *)bed_device_alloc((uint64_t)n * FAKE_STRIDE);
+    f->hold = (uint64_t *)bed_host_alloc(64);
     f->multicast = multicast ? fake_multicast(f) : 0;
     char *host = (char *)bed_host_alloc((uint64_t)(n + 1) * FAKE_WINDOW);
     for (int r = 0; r <= n; r++) {

@@ -144,7 +144,12 @@ static inline void *engine_run(void *arg)
 {
     struct fake *f = (struct fake *)arg;
     while (!__atomic_load_n(&f->stop, __ATOMIC_ACQUIRE)) {
-        int busy = 0;
+        int busy = 0, held = __atomic_load_n(&f->hold[0], __ATOMIC_ACQUIRE) != 0;
+        __atomic_store_n(&f->hold[1], (uint64_t)held, __ATOMIC_RELEASE);
+        if (held) {
+            sched_yield();
+            continue;
+        }
         for (int r = 0; r < f->n; r++)
             for (int c = 0; c < FAKE_CONTEXTS; c++)
                 busy |= engine_poll(f, r, c);

@@ -147,13 +147,15 @@ GIN_DEV int gin_i_barrier_wait(const gin_t *g, const struct gin_i_pool *p,
     return st;
 }
 
-/* What the engine has to finish first; then the arrivals' release begins anew. */
+/* What the engine has to finish first; then the arrivals' release begins anew. Who only looks, or
+ * has waited too long, has not arrived yet. */
 GIN_DEV int gin_i_barrier_complete(const gin_t *g, const struct gin_i_group *q,
                                    const struct gin_i_barrier_call *c, int release)
 {
+    gin_wait_opt_t opt = {gin_i_barrier_deadline(g, c->opt), 0, (uint32_t)gin_i_dev_poll(c->opt)};
     int st = GIN_OK;
     if (q->lane == 0)
-        st = gin_i_complete_now(g, c->complete > 1 ? GIN_I_QUIET : GIN_I_FLUSH, NULL);
+        st = gin_i_complete_now(g, c->complete > 1 ? GIN_I_QUIET : GIN_I_FLUSH, &opt);
     st = gin_i_group_status(q, st);
     if (release)
         gin_i_fence_sys();

@@ -36,7 +36,11 @@ GIN_OP int gin_open(const gin_devcomm_t *dev, uint32_t index, gin_t *g)
     struct gin_i_dc *dc = (struct gin_i_dc *)dev->state;
     int all = index == GIN_ALL_CONTEXTS;
     if (dev->magic != GIN_DEVCOMM_MAGIC || dev->abi != GIN_DEVCOMM_ABI ||
-        dev->device != GIN_DEVICE_CUDA || gin_i_nc_u32(&dc->magic) != GIN_DEVCOMM_MAGIC)
+        dev->device != GIN_DEVICE_CUDA)
+        return gin_i_bind_dead(g, GIN_ESTATE);
+    /* destroyed, or what took its memory */
+    if (((gin_i_nc_u32(&dc->magic) ^ GIN_DEVCOMM_MAGIC) |
+         (gin_i_nc_u64(&dc->serial) ^ dev->serial)) != 0)
         return gin_i_bind_dead(g, GIN_ESTATE);
     if (!all && index >= dev->n_contexts)
         return gin_i_bind_dead(g, GIN_ERANGE);
@@ -160,6 +164,8 @@ GIN_DEV_CALL int gin_i_complete_rings(const struct gin_i_dc *dc, const struct gi
     for (uint32_t i = 0; st == GIN_OK && i < n; i++)
         st = gin_i_complete_ring((struct gin_i_ring *)gin_i_nc_u64(&ctx[i].ring), error, flush,
                                  timeout_ns, poll);
+    if (!flush)
+        gin_i_fence_gpu(); /* other threads may have seen some of it */
     return st;
 }
 
@@ -281,7 +287,7 @@ GIN_OP int gin_wait_x(const gin_t *g, gin_group_t grp, const gin_request_t *req,
     if (GIN_UNLIKELY(req == NULL || req->opaque[0] >> 32 != GIN_I_REQUEST_MAGIC))
         return GIN_EINVAL;
     if (q.lane == 0 && g->ring != NULL && req->opaque[1] != 0)
-        st = gin_i_ring_wait(g->ring, &g->ring->host->done, req->opaque[1], gin_i_error_word(g),
+        st = gin_i_ring_done(g->ring, req->opaque[1], gin_i_error_word(g),
                              gin_i_dev_timeout(g, opt), gin_i_dev_poll(opt));
     return gin_i_group_status(&q, st);
 }

@@ -39,7 +39,7 @@ GIN_DEV_CALL int gin_i_list_rank(const struct gin_i_list *lists, int32_t size, i
         return GIN_ESTATE;
     const struct gin_i_list *l = &lists[(uint32_t)first % GIN_I_LISTS];
     /* past the caches: lists come and go while a kernel runs */
-    struct gin_i_16 e = gin_i_ld128_relaxed_sys(l);
+    struct gin_i_16 e = gin_i_ld128_whole_sys(l);
     if (first <= 0 || (int32_t)(uint32_t)e.a != first || (int32_t)(e.a >> 32) != size)
         return GIN_ESTATE;
     if ((uint32_t)rank >= (uint32_t)size)

@@ -70,7 +70,8 @@ GIN_DEV void gin_i_st8_relaxed_sys(uint8_t *p, uint8_t v)
     asm volatile("st.relaxed.sys.global.u8 [%0], %1;" : : "l"(p), "r"((uint32_t)v) : "memory");
 }
 
-/* 16 bytes, 16-byte aligned. */
+/* 16 bytes, 16-byte aligned. Each half is whole; they belong to one moment only where that is said.
+ */
 struct gin_i_16 {
     uint64_t a, b;
 };
@@ -79,6 +80,45 @@ GIN_DEV struct gin_i_16 gin_i_ld128_relaxed_sys(const void *p)
 {
     struct gin_i_16 v;
     asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(v.a), "=l"(v.b)
+                 : "l"(p)
+                 : "memory");
+    return v;
+}
+
+/* Both halves of one moment; a writer that stores b before a is followed. */
+#if (defined(__NVCC__) || defined(__CUDACC_RTC__)) && \
+    (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 3))
+GIN_DEV struct gin_i_16 gin_i_ld128_whole_sys(const void *p)
+{
+    struct gin_i_16 v;
+    asm volatile("{\n\t"
+                 ".reg .b128 t;\n\t"
+                 "ld.relaxed.sys.global.b128 t, [%2];\n\t"
+                 "mov.b128 {%0, %1}, t;\n\t"
+                 "}"
+                 : "=l"(v.a), "=l"(v.b)
+                 : "l"(p)
+                 : "memory");
+    return v;
+}
+#else
+GIN_DEV struct gin_i_16 gin_i_ld128_whole_sys(const void *p)
+{
+    const uint64_t *w = (const uint64_t *)p;
+    struct gin_i_16 v;
+    do {
+        v.a = gin_i_ld_acquire_sys(w);
+        v.b = gin_i_ld_acquire_sys(w + 1);
+    } while (gin_i_ld_relaxed_sys(w) != v.a);
+    return v;
+}
+#endif
+
+GIN_DEV struct gin_i_16 gin_i_ld128_acquire_sys(const void *p)
+{
+    struct gin_i_16 v;
+    asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
                  : "=l"(v.a), "=l"(v.b)
                  : "l"(p)
                  : "memory");

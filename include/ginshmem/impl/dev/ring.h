@@ -100,11 +100,12 @@ GIN_DEV uint64_t gin_i_ring_tickets(const struct gin_i_ring *r)
     return gin_i_ld_relaxed_gpu(&r->ticket);
 }
 
-/* What was seen to be settled is so for all threads, which acquire it with their own fence. */
-GIN_DEV void gin_i_ring_note(struct gin_i_ring *r, uint64_t settled)
+/* What was seen to be settled, or done, is so for all threads, which acquire it with their own
+ * fence. */
+GIN_DEV void gin_i_ring_note(uint64_t *seen, uint64_t tickets)
 {
     gin_i_fence_gpu();
-    gin_i_red_max_relaxed_gpu(&r->settled, settled);
+    gin_i_red_max_relaxed_gpu(seen, tickets);
 }
 
 /* Nothing is on its way to a target. Cheap when that was seen before: one load of GPU memory. */
@@ -115,7 +116,7 @@ GIN_DEV int gin_i_ring_is_settled(struct gin_i_ring *r)
         return 1;
     uint64_t settled = gin_i_ld_acquire_sys(&r->host->settled);
     if (settled > v.b)
-        gin_i_ring_note(r, settled);
+        gin_i_ring_note(&r->settled, settled);
     return settled >= v.a;
 }
 
@@ -140,16 +141,28 @@ GIN_DEV_CALL int gin_i_ring_wait(const struct gin_i_ring *r, const uint64_t *wor
     return GIN_OK;
 }
 
-/* Sources of what was posted so far are reusable, and what was got is here. */
-GIN_DEV_CALL int gin_i_ring_flush(struct gin_i_ring *r, const uint64_t *error, uint64_t timeout_ns,
-                                  int poll)
+/* Sources of the first `tickets` are reusable, and what was got is here. Over the bus it is seen
+ * once. */
+GIN_DEV_CALL int gin_i_ring_done(struct gin_i_ring *r, uint64_t tickets, const uint64_t *error,
+                                 uint64_t timeout_ns, int poll)
 {
-    struct gin_i_16 v = gin_i_ld128_relaxed_gpu(&r->ticket);
-    if (v.a != v.b)
-        return gin_i_ring_wait(r, &r->host->done, v.a, error, timeout_ns, poll);
-    if (v.a != 0)
-        gin_i_fence_gpu(); /* another thread may have seen it */
-    return GIN_OK;
+    uint64_t settled = gin_i_ld_relaxed_gpu(&r->settled), done = gin_i_ld_relaxed_gpu(&r->done);
+    if (tickets <= settled || tickets <= done) {
+        if (tickets != 0)
+            gin_i_fence_gpu(); /* another thread may have seen it */
+        return GIN_OK;
+    }
+    int st = gin_i_ring_wait(r, &r->host->done, tickets, error, timeout_ns, poll);
+    if (GIN_LIKELY(st == GIN_OK))
+        gin_i_ring_note(&r->done, tickets);
+    return st;
+}
+
+/* The same of what was posted so far. */
+GIN_DEV int gin_i_ring_flush(struct gin_i_ring *r, const uint64_t *error, uint64_t timeout_ns,
+                             int poll)
+{
+    return gin_i_ring_done(r, gin_i_ring_tickets(r), error, timeout_ns, poll);
 }
 
 /*
@@ -174,7 +187,7 @@ GIN_DEV_CALL int gin_i_ring_quiet(struct gin_i_ring *r, const uint64_t *error, u
     int st = gin_i_ring_wait(r, &r->host->settled, v.a, error,
                              timeout_ns != 0 ? timeout_ns : r->timeout_ns, 0);
     if (GIN_LIKELY(st == GIN_OK))
-        gin_i_ring_note(r, v.a);
+        gin_i_ring_note(&r->settled, v.a);
     return st;
 }
 
@@ -240,12 +253,12 @@ GIN_DEV_CALL int gin_i_ring_fetch(struct gin_i_ring *r, const uint64_t *error, s
         return st;
     o->sig_off = i;
     gin_i_ring_store(r, o, t);
-    struct gin_i_16 reply = gin_i_ld128_relaxed_sys(&r->replies[i]);
+    struct gin_i_16 reply = gin_i_ld128_whole_sys(&r->replies[i]);
     while (reply.a != t + 1) {
         if (st != GIN_OK)
             return st;
         st = gin_i_pause_step(&p, 1);
-        reply = gin_i_ld128_relaxed_sys(&r->replies[i]);
+        reply = gin_i_ld128_whole_sys(&r->replies[i]);
     }
     *old = reply.b;
     gin_i_st32_relaxed_sys(&r->reply_busy[i], 0);
