@@ -38,6 +38,8 @@ enum { NEEDS_ENGINE = 1, WITHOUT_ENGINE = 2 };
     X(failure, NEEDS_ENGINE)  \
     X(stuck, NEEDS_ENGINE)    \
     X(nobody, 0)              \
+    X(stalled, NEEDS_ENGINE)  \
+    X(moving, NEEDS_ENGINE)   \
     X(error, 0)
 
 #define TEST_NUMBER(name, needs) NUMBER_##name,
@@ -145,6 +147,7 @@ static void launch_all(struct fake *f, struct launch *l)
         each[r] = *l;
         each[r].dev = f->rank[r].dev;
         each[r].error_seen = seen;
+        each[r].hold = f->hold;
 #ifdef GIN_EMULATE
         launched[r] = emu_launch_block(dim, entry, &each[r]);
 #else

@@ -26,6 +26,7 @@ struct launch {
     int lsa;            /* ranks of the LSA team */
     struct verdict *verdict;
     uint64_t *error_seen; /* the host waits for it before it raises the error word */
+    uint64_t *hold; /* two words: while the first is not 0 the engine stands still; it says so */
 };
 
 /* What follows is read on the side of the device only: it uses what kernels are made of. */

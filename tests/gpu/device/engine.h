@@ -223,6 +223,72 @@ DEVICE void test_nobody(struct env *e)
     CHECK_OK(gin_quiet(g, e->grp));
 }
 
+/* A signal moves from one of its cells to another while it is read: what is read was its value. */
+DEVICE void test_moving(struct env *e)
+{
+    gin_t *g = &e->g;
+    const gin_wait_opt_t once = {0, 0, 1};
+    uint64_t *far = (uint64_t *)&g->host_signals[10].cpu;
+    uint64_t start = gin_read_signal(g, 10), value;
+    uint32_t reader = e->q.lanes - 1;
+    meet(e);
+    for (int i = 0; i < 300; i++) {
+        if (e->q.lane == 0) {
+            gin_i_atom_add_sys(far + i % 2, 1);
+            gin_i_fence_sys();
+            CHECK_OK(gin_signal(g, gin_thread(), e->world, e->rank, gin_weak_add(10, 0 - 1ull)));
+            gin_i_fence_sys();
+        }
+        if (e->q.lane != reader)
+            continue;
+        value = gin_read_signal(g, 10);
+        CHECK(value - start <= 1, 1);
+        CHECK(gin_wait_signal_x(g, gin_thread(), 10, start + 2, &once), GIN_EAGAIN);
+        CHECK_OK(gin_wait_signal_x(g, gin_thread(), 10, start, &once));
+    }
+    meet(e);
+    CHECK(gin_read_signal(g, 10), start);
+    meet(e);
+}
+
+/* While the engine stands still, whoever only looks or has little time is not kept; then all goes
+ * on where it was. */
+DEVICE void test_stalled(struct env *e)
+{
+    gin_t *g = &e->g;
+    gin_wait_opt_t once = {0, 0, 1}, soon = {1000000, 0, 0};
+    gin_at_t far = gin_at(fake_window(FAKE_FAR), 128);
+    volatile uint64_t *mine = (volatile uint64_t *)gin_local_ptr(g, far);
+    gin_request_t req;
+    meet(e);
+    if (e->q.lane == 0) {
+        gin_i_atom_add_sys(&e->l->hold[0], 1);
+        while (gin_i_ld_acquire_sys(&e->l->hold[1]) == 0)
+            gin_i_sleep_ns(1000);
+    }
+    gin_i_group_sync(&e->q);
+    CHECK_OK(gin_put_value(g, e->grp, e->world, e->right, far, 77, 8, gin_no_action()));
+    CHECK_OK(gin_flush_async(g, e->grp, e->world, e->right, &req));
+    CHECK(gin_test(g, e->grp, &req), GIN_EAGAIN);
+    CHECK(gin_flush_x(g, e->grp, &once), GIN_EAGAIN);
+    CHECK(gin_quiet_x(g, e->grp, &once), GIN_EAGAIN);
+    CHECK(gin_quiet_x(g, e->grp, &soon), GIN_ETIMEDOUT);
+    CHECK(gin_barrier_x(g, e->grp, gin_barrier_world(), 1, GIN_ORDER_ACQ_REL, GIN_FENCE_ALL, &once),
+          GIN_EAGAIN);
+    CHECK(gin_barrier_x(g, e->grp, gin_barrier_world(), 1, GIN_ORDER_ACQ_REL, GIN_FENCE_GET, &soon),
+          GIN_ETIMEDOUT);
+    if (e->q.lane == 0)
+        gin_i_atom_add_sys(&e->l->hold[0], ~(uint64_t)0);
+    CHECK_OK(gin_barrier(g, e->grp, gin_barrier_world(), 1, GIN_ORDER_ACQ_REL, GIN_FENCE_ALL));
+    CHECK(*mine, 77);
+    CHECK_OK(gin_test(g, e->grp, &req)); /* seen by the barrier, and so without the engine's word */
+    CHECK_OK(gin_flush_x(g, e->grp, &once));
+    meet(e);
+    if (e->q.lane == 0)
+        *mine = 0;
+    meet(e);
+}
+
 /* The host raises the error word once all wait: every kind of wait ends. */
 DEVICE void test_error(struct env *e)
 {

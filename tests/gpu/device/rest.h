@@ -147,6 +147,14 @@ DEVICE void test_refusals(struct env *e)
     CHECK(gin_put(g, grp, w, e->right, a, b, 8, what), GIN_EINVAL);
     CHECK(gin_put_x(g, grp, w, e->right, a, b, 8, no, &nic), GIN_ENOTSUP);
     CHECK(gin_put_x(g, grp, w, e->right, a, b, 8, no, &local), GIN_EINVAL);
+    const gin_op_opt_t odd[] = {
+        {{0, 0}, 4, 0, 0, 0}, {{0, 0}, 0, 4, 0, 0}, {{0, 0}, 0, 0, 1, 0}, {{0, 0}, 0, 0, 0, 8}};
+    for (int i = 0; i < 4; i++) {
+        CHECK(gin_put_x(g, grp, w, e->right, a, b, 8, what, &odd[i]), GIN_EINVAL);
+        CHECK(gin_put_value_x(g, grp, w, e->right, a, 1, 8, no, &odd[i]), GIN_EINVAL);
+        CHECK(gin_get_x(g, grp, w, e->right, a, b, 8, &odd[i]), GIN_EINVAL);
+        CHECK(gin_signal_x(g, grp, w, e->right, gin_weak_inc(0), &odd[i]), GIN_EINVAL);
+    }
     gin_at_t ro = gin_at(fake_window(FAKE_READ_ONLY), 0);
     CHECK(gin_put(g, grp, w, e->right, ro, b, 8, no), e->n > 1 ? GIN_ENOTSUP : GIN_OK);
     CHECK_OK(gin_get(g, grp, w, e->right, ro, b, 8));
@@ -180,6 +188,9 @@ DEVICE void test_bindings(struct env *e)
     gin_devcomm_t other = e->l->dev;
     CHECK(gin_open(&e->l->dev, FAKE_CONTEXTS, &dead), GIN_ERANGE);
     other.magic = 0;
+    CHECK(gin_open(&other, 0, &dead), GIN_ESTATE);
+    other = e->l->dev;
+    other.serial--; /* of one that lay here before */
     CHECK(gin_open(&other, 0, &dead), GIN_ESTATE);
     CHECK(gin_put(&dead, e->grp, e->world, 0, heap_at(0), heap_at(8), 8, gin_no_action()),
           GIN_ESTATE);

@@ -6,7 +6,9 @@
 #ifndef GINSHMEM_IMPL_DEV_AMO_H
 #define GINSHMEM_IMPL_DEV_AMO_H
 
+#include <ginshmem/impl/dev/counter.h>
 #include <ginshmem/impl/dev/sets.h>
+#include <ginshmem/impl/dev/word.h>
 
 /* By one lane. With a constant op one instruction is left. fetch 0: the result is not wanted. */
 GIN_DEV uint64_t gin_i_amo_apply64(uint64_t *w, int op, uint64_t v, uint64_t expected)

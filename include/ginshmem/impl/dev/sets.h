@@ -7,7 +7,7 @@
 #ifndef GINSHMEM_IMPL_DEV_SETS_H
 #define GINSHMEM_IMPL_DEV_SETS_H
 
-#include <ginshmem/impl/dev/wait.h>
+#include <ginshmem/impl/dev/signal.h>
 
 struct gin_i_set {
     const uint32_t *ids;
