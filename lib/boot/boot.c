@@ -10,6 +10,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/os.h"
 #include "boot/boot_impl.h"
 
 /* What a refusal lists. */
@@ -157,6 +158,26 @@ int gi_boot_open(const struct gi_env *env, const struct gin_config *config, stru
     gi_debug("boot", "rank %d of %d by %s", b->rank, b->size, b->origin);
     *boot = b;
     return GIN_OK;
+}
+
+bool gi_boot_stopped(struct gi_boot *b)
+{
+    if (b == NULL || b->stop == NULL)
+        return false;
+    b->stopped = b->stop(b->stop_arg);
+    return b->stopped != GIN_OK;
+}
+
+int gi_boot_poll(struct gi_boot *b, struct pollfd *fds, unsigned n, uint64_t deadline)
+{
+    for (;;) {
+        uint64_t now = gi_now_ns(), slice = now + GI_BOOT_ASK_NS;
+        int e = gi_os_poll(fds, n, slice < deadline ? slice : deadline);
+        if (e != 0 || gi_now_ns() >= deadline)
+            return e;
+        if (gi_boot_stopped(b))
+            return -ECANCELED;
+    }
 }
 
 int gi_boot_allgather(struct gi_boot *b, const void *in, void *out, size_t bytes, uint64_t deadline)

@@ -30,6 +30,11 @@ struct gi_boot {
     int local_rank, local_size;     /* by the launcher's word, -1 where it says nothing */
     char origin[96];                /* for gininfo and messages: "pmi1 (PMI_FD=7)" */
     _Atomic uint64_t rounds, bytes; /* allgathers so far, and what they brought */
+    /* Asked every now and then while a collective waits; what is not GIN_OK, and recorded, ends it.
+     * NULL: nobody is. The caller's own allgather cannot be ended. */
+    int (*stop)(void *arg);
+    void *stop_arg;
+    int stopped; /* what it said */
 };
 
 /*

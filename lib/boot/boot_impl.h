@@ -6,6 +6,8 @@
 #include <ginshmem/init.h>
 #include "boot/boot.h"
 
+struct pollfd;
+
 /* Text of a failure that is kept for later calls. */
 #define GI_BOOT_WHY 256
 
@@ -26,6 +28,12 @@ const char *gi_rank_list_text(struct gi_rank_list *list);   /* "no rank" when em
 bool gi_boot_env_int(const char *name, int min, int max, int *value);
 bool gi_boot_env_rank(const struct gi_env *env, int *rank, int *size, const char **from);
 void gi_boot_env_local(int *local_rank, int *local_size);
+
+/* Has it been asked to give up? b may be NULL: no. */
+bool gi_boot_stopped(struct gi_boot *b);
+/* gi_os_poll() that asks; -ECANCELED when so. */
+int gi_boot_poll(struct gi_boot *b, struct pollfd *fds, unsigned n, uint64_t deadline);
+#define GI_BOOT_ASK_NS 20000000u /* between two questions */
 
 /* One per way of being started. All set *boot on success only and call gi_fail() otherwise. */
 int gi_boot_self_open(struct gi_boot **boot);

@@ -184,6 +184,7 @@ static int kvs_allgather(struct gi_boot *b, const void *in, void *out, size_t by
         return gi_fail(GIN_ERANGE, "records of %zu bytes are too large for %s", bytes,
                        k->ops->name);
     pthread_mutex_lock(&k->lock);
+    k->now = b;
     if (k->broken != GIN_OK) {
         st = gi_fail(k->broken, "%s", k->why);
     } else if (k->pid != getpid()) {
@@ -198,6 +199,7 @@ static int kvs_allgather(struct gi_boot *b, const void *in, void *out, size_t by
             snprintf(k->why, sizeof(k->why), "%s", gin_last_error());
         }
     }
+    k->now = NULL;
     pthread_mutex_unlock(&k->lock);
     return st;
 }

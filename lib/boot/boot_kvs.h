@@ -47,7 +47,8 @@ struct gi_kvs {
     pthread_mutex_t lock;
     pid_t pid; /* who connected, 0: nobody yet */
     unsigned comms;
-    int broken; /* status of a fence that failed: the ranks are out of step for good */
+    struct gi_boot *now; /* whose collective is under way, which may be asked to stop */
+    int broken;          /* status of a fence that failed: the ranks are out of step for good */
     char why[GI_BOOT_WHY];
 };
 

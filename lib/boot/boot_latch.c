@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include "base/clock.h"
+#include "boot/boot_impl.h"
 #include "boot/boot_latch.h"
 
 struct gi_latch {
@@ -55,17 +56,30 @@ void gi_latch_deliver(struct gi_latch *l, int result, void *thing)
     leave(l, 1);
 }
 
-bool gi_latch_await(struct gi_latch *l, uint64_t deadline, int *result, void **thing)
+/* With the lock held: until it is delivered, or a while has passed. */
+static void wait_a_while(struct gi_latch *l, uint64_t deadline)
 {
-    struct timespec t = {.tv_sec = (time_t)(deadline / 1000000000u),
-                         .tv_nsec = (long)(deadline % 1000000000u)};
-    bool ok;
+    uint64_t slice = gi_deadline_in(GI_BOOT_ASK_NS), until = slice < deadline ? slice : deadline;
+    struct timespec t = {.tv_sec = (time_t)(until / 1000000000u),
+                         .tv_nsec = (long)(until % 1000000000u)};
     int e = 0;
 
-    pthread_mutex_lock(&l->lock);
     while (!l->delivered && e != ETIMEDOUT)
-        e = deadline == GI_NEVER ? pthread_cond_wait(&l->cond, &l->lock)
-                                 : pthread_cond_timedwait(&l->cond, &l->lock, &t);
+        e = pthread_cond_timedwait(&l->cond, &l->lock, &t);
+}
+
+bool gi_latch_await(struct gi_latch *l, struct gi_boot *boot, uint64_t deadline, int *result,
+                    void **thing)
+{
+    bool ok, stopped = false;
+
+    pthread_mutex_lock(&l->lock);
+    while (!l->delivered && !stopped && gi_now_ns() < deadline) {
+        wait_a_while(l, deadline);
+        pthread_mutex_unlock(&l->lock);
+        stopped = gi_boot_stopped(boot);
+        pthread_mutex_lock(&l->lock);
+    }
     ok = l->delivered;
     if (ok)
         *result = l->result;

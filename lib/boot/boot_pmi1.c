@@ -86,7 +86,9 @@ static int next_line(struct pmi1 *p, struct gi_pmi_msg *msg, uint64_t deadline)
         p->have -= p->at;
         p->at = 0;
         struct pollfd pfd = {.fd = p->fd, .events = POLLIN};
-        int e = gi_os_poll(&pfd, 1, deadline);
+        int e = gi_boot_poll(p->k.now, &pfd, 1, deadline);
+        if (e == -ECANCELED)
+            return p->k.now->stopped;
         if (e == 0)
             return gi_fail(GIN_ETIMEDOUT, "no answer of the launcher (%s)", p->k.origin);
         ssize_t got = e < 0 ? e : gi_os_read(p->fd, p->buf + p->have, sizeof(p->buf) - p->have);

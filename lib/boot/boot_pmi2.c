@@ -107,7 +107,7 @@ static int call(const char *key, uint64_t deadline, int *rc, void **text)
         return gi_fail(GIN_ESYS, "no thread for a call of PMI-2: %s", gi_os_strerror(e));
     }
     pthread_detach(thread);
-    return gi_latch_await(latch, deadline, rc, text) ? GIN_OK : GIN_EAGAIN;
+    return gi_latch_await(latch, pmi2.k.now, deadline, rc, text) ? GIN_OK : GIN_EAGAIN;
 }
 
 static int get_one(const struct gi_kvs *k, struct gi_kvs_item *item, uint64_t deadline)

@@ -127,7 +127,7 @@ static pmix_status_t look_up(const struct gi_kvs_item *item, bool wait, uint64_t
         gi_latch_cancel(latch);
         return rc;
     }
-    (void)gi_latch_await(latch, deadline, &result, &thing);
+    (void)gi_latch_await(latch, pmix.k.now, deadline, &result, &thing);
     *copy = thing;
     return result == PMIX_SUCCESS && thing == NULL ? PMIX_ERR_NOMEM : result;
 }
@@ -207,7 +207,7 @@ static int pmix_fence(struct gi_kvs *k, bool data, uint64_t deadline)
         gi_latch_cancel(latch);
         return failed("PMIx_Fence_nb", rc);
     }
-    if (!gi_latch_await(latch, deadline, &result, NULL))
+    if (!gi_latch_await(latch, pmix.k.now, deadline, &result, NULL))
         return gi_fail(GIN_ETIMEDOUT,
                        "the fence of %d ranks did not end; PMIx cannot say who is missing",
                        k->size);

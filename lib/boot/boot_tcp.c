@@ -171,7 +171,9 @@ static int poll_ranks(struct gi_tcp_boot *t, struct pollfd *polls, short events,
 
     for (int r = 1; r < t->b.size; r++)
         polls[r] = (struct pollfd){.fd = t->rx[r].done ? -1 : t->fds[r], .events = events};
-    e = gi_os_poll(polls, (unsigned)t->b.size, deadline);
+    e = gi_boot_poll(&t->b, polls, (unsigned)t->b.size, deadline);
+    if (e == -ECANCELED)
+        return t->b.stopped;
     return e < 0 ? gi_fail(GIN_ESYS, "waiting for ranks: %s", gi_os_strerror(e)) : e > 0;
 }
 
@@ -284,13 +286,23 @@ static int send_mine(struct gi_tcp_boot *t, const void *in, size_t bytes, uint64
 
     while ((e = push(t->fd, &f, in, &sent)) == -EAGAIN) {
         struct pollfd p = {.fd = t->fd, .events = POLLOUT | POLLIN};
-        e = gi_os_poll(&p, 1, deadline);
+        e = gi_boot_poll(&t->b, &p, 1, deadline);
         if (e == 0)
             return -ETIMEDOUT;
         if (e > 0 && (p.revents & POLLIN) != 0)
             return -EPIPE;
+        if (e == -ECANCELED)
+            return e;
     }
     return e;
+}
+
+/* Wait for the root's answer to begin. */
+static int await_answer(struct gi_tcp_boot *t, uint64_t deadline)
+{
+    struct pollfd p = {.fd = t->fd, .events = POLLIN};
+    int e = gi_boot_poll(&t->b, &p, 1, deadline);
+    return e > 0 ? 0 : e == 0 ? -ETIMEDOUT : e;
 }
 
 static int leaf_allgather(struct gi_tcp_boot *t, const void *in, char *out, size_t bytes,
@@ -301,6 +313,11 @@ static int leaf_allgather(struct gi_tcp_boot *t, const void *in, char *out, size
     struct gi_tcp_frame f = {.kind = 0};
     char text[GI_BOOT_WHY];
     int e = send_mine(t, in, bytes, patience);
+
+    if (e == 0)
+        e = await_answer(t, patience);
+    if (e == -ECANCELED)
+        return t->b.stopped;
 
     /* Even where sending failed, rank 0 may have left word why. */
     if (e == 0 || e == -EPIPE || e == -ECONNRESET) {
