@@ -203,6 +203,28 @@ static int late(const struct pass *b, uint64_t ns)
                    (double)ns * 1e-9, who);
 }
 
+/* A barrier is its members' alone: the death of another rank does not end it. */
+static int members_live(void *arg)
+{
+    const struct pass *b = arg;
+    gin_comm_t *comm = gi_comm_of(b->g);
+    int st = gi_comm_whole(comm);
+    if (st != GIN_OK || gi_comm_status_quiet(comm) == GIN_OK)
+        return st;
+    for (uint32_t r = 0; r < b->pool->n; r++) /* rather the first one that died */
+        if (b->pool->world_of[r] == comm->status_rank)
+            return gi_comm_rank_health(comm, comm->status_rank);
+    for (uint32_t r = 0; r < b->pool->n && st == GIN_OK; r++)
+        st = gi_comm_rank_health(comm, b->pool->world_of[r]);
+    return st;
+}
+
+static void drive(void *arg)
+{
+    const struct pass *b = arg;
+    gi_net_progress(gi_comm_of(b->g));
+}
+
 static int wait_long(struct pass *b, uint64_t timeout_ns)
 {
     gin_comm_t *comm = gi_comm_of(b->g);
@@ -210,6 +232,9 @@ static int wait_long(struct pass *b, uint64_t timeout_ns)
     int st = GIN_OK;
     atomic_fetch_add_explicit(&comm->n_waits, 1, memory_order_relaxed);
     gi_net_wait_begin(&w, comm, timeout_ns, b->pool->what);
+    w.check = members_live;
+    w.arg = b;
+    w.progress = w.progress != NULL ? drive : NULL;
     w.detail[0] = b->index;
     w.detail[1] = b->round->epoch;
     while (!complete(b)) {

@@ -26,7 +26,7 @@
 #include "transport/shm/shm.h"
 
 #define GI_COMM_MAGIC 0x47494e434f4d4d31ull /* "GINCOMM1" */
-#define GI_ABI        2                     /* of the control block and the first exchange */
+#define GI_ABI        3                     /* of the control block and the first exchange */
 
 /* What every rank tells the others when it joins (lib/init.c). */
 struct gi_card {
@@ -56,7 +56,8 @@ struct gi_control {
         _Alignas(64) _Atomic uint32_t set; /* 1: abort_* are valid */
         int32_t rank;                      /* whom it is about */
         int32_t status;
-        char why[116];
+        uint32_t over; /* 1: all is over; 0: that rank is dead */
+        char why[112];
     } abort;
     /* 1: this rank left by gin_finalize(), past its last barrier; its end is no death */
     _Alignas(64) _Atomic uint32_t departed;
@@ -73,6 +74,8 @@ struct gi_teams;
 struct gi_devcomm;
 /* GPUs and their heap (lib/cuda_up.h). */
 struct gi_cuda;
+/* Who looks after ranks of other hosts (lib/boot/boot_watch.h). */
+struct gi_watch;
 /* The network (lib/net_up.h). */
 struct gi_net;
 
@@ -122,9 +125,15 @@ struct gin_comm {
 
     /* error.c */
     _Atomic int status;  /* sticky: GIN_OK, GIN_EPEER */
-    _Atomic int failing; /* somebody writes the three below, then status */
+    _Atomic int failing; /* somebody writes the two below, then status */
     int status_rank;
     char status_text[200];
+    _Atomic int over;   /* status with which everything ends; 0: ranks that live go on */
+    _Atomic int ending; /* somebody writes the text, then over */
+    char over_text[200];
+    _Atomic uint8_t *dead; /* by rank */
+    struct gi_watch
+        *_Atomic watch;         /* where not all ranks are load/store accessible; under a lock */
     _Atomic uint64_t next_look; /* when peers' processes are looked at again */
     _Atomic int leaving;        /* set by gin_finalize() before its last barrier */
     _Atomic uint64_t n_waits, n_cma, n_agreements;
@@ -214,10 +223,20 @@ int gi_team_make(gin_comm_t *comm, const int *world_ranks, int count, int fixed,
 void gi_devcomms_close(gin_comm_t *comm); /* free what the program forgot */
 
 /* ---- error.c ---- */
+/*
+ * A rank that is dead ends what needs it; the communicator's status is sticky from the first one
+ * on. What is over (somebody aborted; ranks cannot agree any more) is over for everybody and all.
+ */
 /* Look at abort words and peers' processes; returns and records the sticky status. Rate-limited by
- * its callers (the waiting loop). arg is gin_comm_t *. */
+ * its callers (the waiting loop). arg is gin_comm_t *. Of waits that any rank might end. */
 int gi_comm_health(void *comm);
-/* Make the communicator fail here: first one wins. */
+/* The same look, but not GIN_OK only when all is over. Of waits that know whom they wait for. */
+int gi_comm_whole(void *comm);
+/* ... and this is why a rank, one of those, will not come: GIN_OK or recorded. */
+int gi_comm_rank_health(const gin_comm_t *comm, int rank);
+/* It is known that a rank is dead. Any thread. */
+void gi_comm_rank_died(gin_comm_t *comm, int rank, const char *why);
+/* All is over: first one wins. Any thread. */
 void gi_comm_set_failed(gin_comm_t *comm, int status, int rank, const char *why);
 /* Record and return the sticky status with its text. */
 int gi_comm_fail_status(const gin_comm_t *comm);
@@ -226,5 +245,9 @@ static inline int gi_comm_status_quiet(const gin_comm_t *comm)
 {
     return atomic_load_explicit(&comm->status, memory_order_acquire);
 }
+/* Watch over ranks of other hosts, and be watched. Collective. */
+int gi_comm_watch_up(gin_comm_t *comm);
+/* status: with which this rank leaves. */
+void gi_comm_watch_down(gin_comm_t *comm, int status);
 
 #endif

@@ -1,30 +1,85 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When a communicator fails: somebody aborted it, or a peer's process ended without leaving. The
- * first cause stays. Who learns of one shows it in its own abort word, which its LSA peers look at
- * in every long wait, so that those learn too who cannot see the dead process themselves.
+ * When a communicator fails: a peer is dead, or all is over because somebody aborted it or because
+ * ranks lost step. The first cause stays. Who learns of one shows it in its own abort word, which
+ * its LSA peers look at in every long wait, and tells the watch, which carries it to all hosts; so
+ * those learn too who cannot see the dead process themselves. The network's core is told as well:
+ * operations to the dead rank fail, those to others go on.
  */
 #include <string.h>
 
-#include "comm.h"
+#include "boot/boot_watch.h"
+#include "net_up.h"
 
-#define LOOK_NS 1000000 /* between two looks at processes, whoever waits */
+#define LOOK_NS  1000000  /* between two looks at processes, whoever waits */
+#define FLUSH_NS 5000000u /* for an abort to get out: so long ... */
+#define FLUSHES  200      /* ... so often */
 
-void gi_comm_set_failed(gin_comm_t *comm, int status, int rank, const char *why)
+/* Of comm->watch: failures are rare, and its end must not meet them. */
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- failing ---- */
+
+static void tell_watch(gin_comm_t *comm, int rank, enum gi_watch_kind kind, const char *why)
+{
+    struct gi_watch_news n = {.rank = rank, .kind = kind};
+    snprintf(n.why, sizeof(n.why), "%s", why);
+    pthread_mutex_lock(&watch_lock);
+    if (comm->watch != NULL)
+        gi_watch_tell(comm->watch, &n);
+    pthread_mutex_unlock(&watch_lock);
+}
+
+/* True for the first failure, which stays. */
+static bool stick(gin_comm_t *comm, int status, int rank, const char *why)
 {
     if (atomic_exchange_explicit(&comm->failing, 1, memory_order_acq_rel) != 0)
-        return;
+        return false;
     comm->status_rank = rank;
     snprintf(comm->status_text, sizeof(comm->status_text), "%s", why);
     atomic_store_explicit(&comm->status, status, memory_order_release);
     gi_info("comm", "failed: %s", comm->status_text);
-    if (!comm->up)
+    return true;
+}
+
+/* The abort word shows the first failure, too. */
+static void show(gin_comm_t *comm, int status, int rank, bool over, const char *why)
+{
+    if (!stick(comm, status, rank, why) || !comm->up)
         return;
     struct gi_control *mine = gi_control(comm, comm->shm->lsa_rank);
     mine->abort.rank = rank;
     mine->abort.status = status;
+    mine->abort.over = over;
     snprintf(mine->abort.why, sizeof(mine->abort.why), "%s", why);
     atomic_store_explicit(&mine->abort.set, 1, memory_order_release);
+}
+
+static bool end_all(gin_comm_t *comm, int status, const char *why)
+{
+    if (atomic_exchange_explicit(&comm->ending, 1, memory_order_acq_rel) != 0)
+        return false;
+    snprintf(comm->over_text, sizeof(comm->over_text), "%s", why);
+    atomic_store_explicit(&comm->over, status, memory_order_release);
+    return true;
+}
+
+void gi_comm_set_failed(gin_comm_t *comm, int status, int rank, const char *why)
+{
+    if (!end_all(comm, status, why))
+        return;
+    show(comm, status, rank, true, why);
+    tell_watch(comm, rank, GI_WATCH_OVER, why);
+}
+
+void gi_comm_rank_died(gin_comm_t *comm, int rank, const char *why)
+{
+    if (atomic_exchange_explicit(&comm->dead[rank], 1, memory_order_acq_rel) != 0)
+        return;
+    if (comm->net != NULL)
+        gi_core_peer_dead(comm->net->core, rank, why);
+    show(comm, GIN_EPEER, rank, false, why);
+    tell_watch(comm, rank, GI_WATCH_DEAD, why);
 }
 
 int gi_comm_fail_status(const gin_comm_t *comm)
@@ -36,7 +91,76 @@ int gi_comm_fail_status(const gin_comm_t *comm)
     return gi_fail(status, "%s", comm->status_text);
 }
 
-/* A peer that shows a failure. */
+/* ---- the watch ---- */
+
+/* By the watch's thread. */
+static void hear(void *arg, const struct gi_watch_news *n)
+{
+    gin_comm_t *comm = arg;
+    if (n->kind == GI_WATCH_OVER) {
+        gi_comm_set_failed(comm, GIN_EPEER, n->rank, n->why);
+    } else if (n->rank != comm->rank) {
+        gi_comm_rank_died(comm, n->rank, n->why);
+    } else if (end_all(comm, GIN_EPEER, n->why)) { /* the others go on without me */
+        (void)stick(comm, GIN_EPEER, n->rank, n->why);
+    }
+}
+
+static int gather(void *arg, const void *mine, void *all, size_t bytes)
+{
+    return gi_comm_gather(arg, mine, all, bytes);
+}
+
+int gi_comm_watch_up(gin_comm_t *comm)
+{
+    const struct gi_watch_config c = {
+        .rank = comm->rank,
+        .size = comm->size,
+        .iface = comm->env.set.iface ? comm->env.iface : NULL,
+        .silence_ns = comm->env.peer_timeout,
+        .gather = gather,
+        .hear = hear,
+        .arg = comm,
+    };
+    struct gi_watch *w = NULL;
+    int st = gi_agree_on(comm, GI_AGREE_HEAP, 0, 0, 0, GIN_OK);
+    if (st == GIN_OK)
+        st = gi_watch_open(&c, &w);
+    pthread_mutex_lock(&watch_lock);
+    comm->watch = w;
+    pthread_mutex_unlock(&watch_lock);
+    return st;
+}
+
+void gi_comm_watch_down(gin_comm_t *comm, int status)
+{
+    char why[GI_WATCH_WHY];
+    if (status != GIN_OK) {
+        snprintf(why, sizeof(why), "rank %d has left the communicator, which had failed",
+                 comm->rank);
+        tell_watch(comm, comm->rank, GI_WATCH_DEAD, why);
+    }
+    pthread_mutex_lock(&watch_lock);
+    struct gi_watch *w = comm->watch;
+    comm->watch = NULL;
+    pthread_mutex_unlock(&watch_lock);
+    gi_watch_close(w);
+}
+
+/* An abort gets out before this process may end. */
+static void flush_watch(gin_comm_t *comm)
+{
+    bool out = false;
+    for (int i = 0; i < FLUSHES && !out; i++) {
+        pthread_mutex_lock(&watch_lock); /* not for long: the watch's thread may want it */
+        out = comm->watch == NULL || gi_watch_flush(comm->watch, gi_deadline_in(FLUSH_NS));
+        pthread_mutex_unlock(&watch_lock);
+    }
+}
+
+/* ---- looking ---- */
+
+/* Peers that show a failure. */
 static void look_at_words(gin_comm_t *comm)
 {
     for (int r = 0; r < comm->shm->lsa_size; r++) {
@@ -47,9 +171,11 @@ static void look_at_words(gin_comm_t *comm)
         char why[sizeof(c->abort.why)];
         memcpy(why, c->abort.why, sizeof(why));
         why[sizeof(why) - 1] = 0;
-        gi_comm_set_failed(comm, c->abort.status == GIN_ENET ? GIN_ENET : GIN_EPEER, c->abort.rank,
-                           why);
-        return;
+        int rank = c->abort.rank;
+        if (c->abort.over == 0 && rank >= 0 && rank < comm->size && rank != comm->rank)
+            gi_comm_rank_died(comm, rank, why);
+        else
+            gi_comm_set_failed(comm, c->abort.status == GIN_ENET ? GIN_ENET : GIN_EPEER, rank, why);
     }
 }
 
@@ -62,20 +188,20 @@ static int has_left(const gin_comm_t *comm, int world)
     return (int)atomic_load_explicit(&gi_control(comm, lsa)->departed, memory_order_acquire);
 }
 
-/* A process ended: the first of its ranks that had not left is dead. True when there is one. */
-static bool process_ended(gin_comm_t *comm, int first)
+/* A process ended: those of its ranks that had not left are dead. On other hosts by name the watch
+ * sees that, too, and what tells of others is the same wherever they are. */
+static void process_ended(gin_comm_t *comm, int first)
 {
     char why[sizeof(comm->status_text)];
     for (int r = first; r < comm->size; r++) {
         const struct gi_card *card = &comm->cards[r];
-        if (card->process != comm->cards[first].process || has_left(comm, r))
+        if (card->process != comm->cards[first].process || has_left(comm, r) ||
+            (comm->watch != NULL && card->host != comm->cards[comm->rank].host))
             continue;
         snprintf(why, sizeof(why), "rank %d is dead: its process %d on host %.40s has ended", r,
                  (int)card->pid, card->host_id);
-        gi_comm_set_failed(comm, GIN_EPEER, r, why);
-        return true;
+        gi_comm_rank_died(comm, r, why);
     }
-    return false;
 }
 
 static void look_at_processes(gin_comm_t *comm)
@@ -88,18 +214,42 @@ static void look_at_processes(gin_comm_t *comm)
         return;
     int ended = -1;
     while ((ended = gi_shm_dead_after(comm->shm, ended)) >= 0)
-        if (process_ended(comm, ended))
-            break;
+        process_ended(comm, ended);
+}
+
+/* The status with which all is over, or GIN_OK. */
+static int look(gin_comm_t *comm)
+{
+    int over = atomic_load_explicit(&comm->over, memory_order_acquire);
+    if (over == GIN_OK && comm->up) {
+        look_at_words(comm);
+        look_at_processes(comm);
+        over = atomic_load_explicit(&comm->over, memory_order_acquire);
+    }
+    return over;
 }
 
 int gi_comm_health(void *arg)
 {
     gin_comm_t *comm = arg;
-    if (comm->up && gi_comm_status_quiet(comm) == GIN_OK) {
-        look_at_words(comm);
-        look_at_processes(comm);
-    }
+    (void)look(comm);
     return gi_comm_status_quiet(comm) == GIN_OK ? GIN_OK : gi_comm_fail_status(comm);
+}
+
+int gi_comm_whole(void *arg)
+{
+    gin_comm_t *comm = arg;
+    int over = look(comm);
+    return over == GIN_OK ? GIN_OK : gi_fail(over, "%s", comm->over_text);
+}
+
+int gi_comm_rank_health(const gin_comm_t *comm, int rank)
+{
+    if (GIN_LIKELY(atomic_load_explicit(&comm->dead[rank], memory_order_acquire) == 0))
+        return GIN_OK;
+    if (gi_comm_status_quiet(comm) != GIN_OK && comm->status_rank == rank)
+        return gi_comm_fail_status(comm);
+    return gi_fail(GIN_EPEER, "rank %d is dead", rank);
 }
 
 int gin_comm_status(gin_comm_t *comm)
@@ -116,7 +266,8 @@ int gin_comm_abort(gin_comm_t *comm, const char *why)
         return st;
     snprintf(text, sizeof(text), "rank %d aborted: %s", comm->rank, why != NULL ? why : "");
     gi_comm_set_failed(comm, GIN_EPEER, comm->rank, text);
-    if (!comm->up || comm->shm->lsa_size < comm->size)
+    flush_watch(comm);
+    if (!comm->up || (comm->shm->lsa_size < comm->size && comm->watch == NULL))
         gi_warn("comm", "%s; ranks that are not load/store accessible learn it when this one ends",
                 text);
     return GIN_OK;

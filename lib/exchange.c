@@ -11,6 +11,9 @@
 
 #include "comm.h"
 
+#define PAUSE_NS 5000000u /* between two looks at who died */
+#define PATIENCE 60
+
 struct meeting {
     gin_comm_t *comm;
     uint64_t seq;
@@ -111,12 +114,24 @@ int gi_agree_on(gin_comm_t *comm, unsigned op, uint64_t a, uint64_t b, uint64_t 
     return gi_agree(&mine, comm->size, gi_exchange, comm);
 }
 
+/* Launchers often do not say who it was, or before the one who knows has told. */
+static int who_died(gin_comm_t *comm, int status)
+{
+    int st = gi_comm_health(comm);
+    for (int i = 0; status == GIN_EPEER && st == GIN_OK && comm->watch != NULL && i < PATIENCE;
+         i++) {
+        gi_os_sleep_ns(PAUSE_NS);
+        st = gi_comm_health(comm);
+    }
+    return st;
+}
+
 int gi_comm_gather(gin_comm_t *comm, const void *in, void *out, size_t bytes)
 {
     int st = gi_boot_allgather(comm->boot, in, out, bytes, gi_deadline_in(comm->env.coll_timeout));
     if (GIN_LIKELY(st == GIN_OK))
         return GIN_OK;
-    int why = gi_comm_health(comm); /* it knows who; launchers often do not */
+    int why = who_died(comm, st);
     if (why != GIN_OK)
         return why;
     adrift(comm);

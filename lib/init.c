@@ -114,6 +114,8 @@ static int boot_up(gin_comm_t *comm, const gin_config_t *config)
         return st;
     comm->rank = comm->boot->rank;
     comm->size = comm->boot->size;
+    comm->boot->stop = gi_comm_health;
+    comm->boot->stop_arg = comm;
     gi_log_set_rank(comm->rank);
     /* Others wait for this rank's card: a failure goes there. */
     comm->early = gi_log_setup(comm->env.log, comm->env.log_file, comm->rank);
@@ -123,6 +125,13 @@ static int boot_up(gin_comm_t *comm, const gin_config_t *config)
 static void boot_down(gin_comm_t *comm)
 {
     gi_boot_close(comm->boot);
+}
+
+static void cards_down(gin_comm_t *comm)
+{
+    free(comm->cards);
+    free(comm->records);
+    free((void *)comm->dead);
 }
 
 static int cards_up(gin_comm_t *comm, const gin_config_t *config)
@@ -135,26 +144,18 @@ static int cards_up(gin_comm_t *comm, const gin_config_t *config)
         mine = (struct gi_card){.magic = GI_COMM_MAGIC, .status = early};
     comm->cards = calloc((size_t)comm->size, sizeof(*comm->cards));
     comm->records = calloc((size_t)comm->size, sizeof(*comm->records));
-    if (comm->cards == NULL || comm->records == NULL) {
-        free(comm->cards);
-        free(comm->records);
+    comm->dead = calloc((size_t)comm->size, sizeof(*comm->dead));
+    if (comm->cards == NULL || comm->records == NULL || comm->dead == NULL) {
+        cards_down(comm);
         return gi_fail(GIN_ENOMEM, "gin_init: no memory for %d ranks", comm->size);
     }
     st = gi_boot_allgather(comm->boot, &mine, comm->cards, sizeof(mine),
                            gi_deadline_in(comm->env.init_timeout));
     if (st == GIN_OK)
         st = early != GIN_OK ? early : gi_cards_check(comm->cards, comm->size);
-    if (st != GIN_OK) {
-        free(comm->cards);
-        free(comm->records);
-    }
+    if (st != GIN_OK)
+        cards_down(comm);
     return st;
-}
-
-static void cards_down(gin_comm_t *comm)
-{
-    free(comm->cards);
-    free(comm->records);
 }
 
 static int teams_up(gin_comm_t *comm, const gin_config_t *config)
@@ -306,6 +307,7 @@ int gin_finalize(gin_comm_t *comm)
     if (comm->up && st == GIN_OK)
         atomic_store_explicit(&gi_control(comm, comm->shm->lsa_rank)->departed, 1,
                               memory_order_release);
+    gi_comm_watch_down(comm, st);
     live_remove(comm);
     gi_devcomms_close(comm);
     if (comm->up)

@@ -140,8 +140,11 @@ int gi_memory_up(gin_comm_t *comm)
         return st;
     }
     comm->up = true;
-    if (comm->shm->n_teams > 1)
+    if (comm->shm->n_teams > 1) {
         st = gi_net_up(comm);
+        if (st == GIN_OK)
+            st = gi_comm_watch_up(comm);
+    }
     if (st != GIN_OK) {
         gi_memory_down(comm);
         return st;
@@ -154,6 +157,7 @@ int gi_memory_up(gin_comm_t *comm)
 
 void gi_memory_down(gin_comm_t *comm)
 {
+    gi_comm_watch_down(comm, GIN_OK);
     gi_net_down(comm);
     comm->up = false;
     gi_cuda_down(comm);

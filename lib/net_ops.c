@@ -199,6 +199,7 @@ static int post_to(const gin_t *g, struct gi_core_ctx *ctx, int world, post_fn f
         return GIN_OK;
     if (st == GIN_EAGAIN) {
         gi_net_wait_begin(&w, comm, 0, "room for an operation of context # to rank #");
+        w.check = gi_comm_whole;
         w.detail[0] = g->ctx->index;
         w.detail[1] = (uint64_t)world;
         while (st == GIN_EAGAIN && (over = gi_wait_step(&w)) == GIN_OK)
@@ -266,6 +267,7 @@ static int wait_until(const struct until *u, gin_comm_t *comm, uint64_t timeout_
     if (r == 0) {
         atomic_fetch_add_explicit(&comm->n_waits, 1, memory_order_relaxed);
         gi_net_wait_begin(&w, comm, timeout_ns, "completion of context # (rank #)");
+        w.check = gi_comm_whole;
         w.detail[0] = u->g != NULL ? u->g->ctx->index : 0;
         w.detail[1] = (uint64_t)(int64_t)u->world;
         while (r == 0 && (st = gi_wait_step(&w)) == GIN_OK)
@@ -476,6 +478,7 @@ static int await(const gin_t *g, int world, struct answer *a, const char *call)
     for (uint32_t i = 0; i < comm->spin && !is_answered(a); i++)
         gi_net_drive(comm, ctx);
     gi_net_wait_begin(&w, comm, 0, "an atomic of context # at rank #");
+    w.check = gi_comm_whole;
     w.detail[0] = g->ctx->index;
     w.detail[1] = (uint64_t)world;
     while (!is_answered(a) && st == GIN_OK) {

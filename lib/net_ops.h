@@ -12,6 +12,8 @@
 /* The contexts of a device communicator on the network, one more than it has: the last one is the
  * barriers'. Collective; all ranks or none. Nothing to do without a network. */
 int gi_net_contexts_open(struct gi_devcomm *d);
+/* net_meet.c: have all pairs connected, where that must not wait. Collective. */
+int gi_net_meet(struct gi_devcomm *d);
 void gi_net_contexts_close(struct gi_devcomm *d); /* behind a barrier */
 
 /* Fill in what this rank has sent, by the net_ fields. */
@@ -35,7 +37,8 @@ int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_op
 /* Everything on all device communicators is complete at its targets. */
 int gi_net_quiet_all(gin_comm_t *comm, const char *call);
 
-/* gi_wait_begin() and _end() of a wait in earnest, which drives the network if there is one. */
+/* gi_wait_begin() and _end() of a wait in earnest, which drives the network if there is one. It
+ * ends with any rank's death; where the core knows whom it is for, set check to gi_comm_whole. */
 void gi_net_wait_begin(struct gi_wait *w, gin_comm_t *comm, uint64_t timeout_ns, const char *what);
 void gi_net_wait_end(struct gi_wait *w, gin_comm_t *comm);
 

@@ -134,7 +134,7 @@ static void peer_lost(void *arg, int rank, const char *why)
         return; /* it may have gone before me */
     snprintf(text, sizeof(text), "rank %d on host %.40s is lost: %.100s", rank,
              n->comm->cards[rank].host_id, why != NULL ? why : "no answer");
-    gi_comm_set_failed(n->comm, GIN_EPEER, rank, text);
+    gi_comm_rank_died(n->comm, rank, text);
 }
 
 /* ---- opening ---- */
