@@ -249,6 +249,8 @@ static int private_up(struct gi_devcomm *d)
     fill_lsa_of(d);
     int st = gi_net_contexts_open(d);
     if (st == GIN_OK)
+        st = gi_net_meet(d);
+    if (st == GIN_OK)
         st = gi_barriers_open(d->comm, &d->reqs, d->barriers_off, d->kernels, &d->barriers);
     if (st == GIN_OK && r->device == GIN_DEVICE_CUDA)
         st = gi_devcomm_cuda_open(d);

@@ -77,6 +77,7 @@ struct gi_net_caps {
     /* driving it */
     bool wait_fd;        /* progress_fd() gives one that may be slept on */
     bool thread_safe;    /* lanes of one domain may be used by several threads at the same time */
+    bool meet_early;     /* ranks that meet first beside a third one's death may lose something */
     bool peer_av_needed; /* a target must have connected its sources before they write */
     /* for gininfo: who it is; what a quirk or the self-test took away and why, '\n' between */
     const char *name, *version;

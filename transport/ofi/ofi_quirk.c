@@ -10,7 +10,7 @@
 #include <strings.h>
 #include "transport/ofi/ofi_int.h"
 
-enum field { PASSIVE, IMM, IMM_SOURCE, DC, WAIT, OVERRUN, PEER_AV, FENCE, RECVS, AMO };
+enum field { MEET, PASSIVE, IMM, IMM_SOURCE, DC, WAIT, OVERRUN, PEER_AV, FENCE, RECVS, AMO };
 
 #define ANY     0
 #define V(a, b) FI_VERSION(a, b)
@@ -38,6 +38,7 @@ static const struct {
     {"efa-direct", ANY, FOREVER, PEER_AV, 1, NULL},
     {"efa-direct", ANY, FOREVER, OVERRUN, 1, "immediates may overrun the queue"},
     {"efa-direct", ANY, FOREVER, RECVS, 16, "nothing queues messages without a posted receive"},
+    {"net", ANY, V(1, 18), MEET, 1, "first writes may get lost while a dead rank is let go"},
     {"psm3", ANY, FOREVER, IMM, 64, "works, though it is claimed not to"},
     {"shm", ANY, V(1, 23), DC, GI_NET_DC_NO,
      "with two short writes in flight it never completes before 1.23"},
@@ -64,6 +65,7 @@ static const char *correct(struct gi_ofi_domain *d, enum field field, unsigned v
 {
     struct gi_net_caps *c = &d->caps;
     switch (field) {
+    case MEET: c->meet_early = value != 0; return "first contact";
     case PASSIVE: c->target_passive = value != 0; return "passive targets";
     case IMM: c->imm_bits = value; return "immediates";
     case IMM_SOURCE: d->imm_source = value != 0; return "sources of immediates";
