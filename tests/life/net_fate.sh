@@ -1,0 +1,152 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A rank of three, each on a host of its own, is killed or stopped, or its link is cut, in each phase
+# of a job: what the others see and how fast, as a table. Runs in the build folder.
+#
+#   net_fate.sh                         a few of them at random
+#   net_fate.sh --table [PROVIDER...]   every phase and fault once
+#   net_fate.sh --long N [SEED]         N of them at random, at random moments
+#
+# Links can be cut where hosts can have networks of their own (root); else they are names.
+# shellcheck disable=SC2153
+set -u
+GINRUN=$(readlink -f "${GINRUN:-./ginrun}")
+FATE=$(readlink -f "${FATE:-tests/life/net_fate}")
+D=$(mktemp -d "${TMPDIR:-/tmp}/fate.XXXXXX")
+trap 'rm -rf "$D"' EXIT
+phases=(bringup put barrier wait collective finalize)
+failed=0 runs=0
+export GINSHMEM_PEER_TIMEOUT=${GINSHMEM_PEER_TIMEOUT-3s} GINSHMEM_INIT_TIMEOUT=15s
+export GINSHMEM_COLL_TIMEOUT=15s
+
+if grep -q -e '-fsanitize=thread' Makefile 2>/dev/null; then
+    echo "SKIP: libfabric is not built for the race detector"
+    exit 77
+fi
+netns=()
+if "$GINRUN" -n 1 --hosts 1 --netns true 2>/dev/null; then netns=(--netns); fi
+
+# Files of a run: fate.1, and of each rank saw, after, end.
+show() {
+    local name=$1 r
+    for r in 0 2; do
+        if [ -e "$D/run/$name.$r" ]; then
+            read -r status ms _ <"$D/run/$name.$r"
+            printf ' %s %s ms' "$status" "$ms"
+        fi
+    done
+}
+
+complain() {
+    echo "FAIL $*"
+    head -n 3 "$D"/run/*.[0-9] 2>/dev/null
+    tail -n 5 "$D/out"
+    failed=$((failed + 1))
+}
+
+# The statuses with which a phase may end: GIN_OK where nothing is lost, or too late to matter.
+allowed() {
+    case $1-$2 in
+    *-flap) echo GIN_OK ;;
+    bringup-*) echo 'GIN_(EPEER|ETIMEDOUT|ESYS|ENET)' ;;
+    *) echo GIN_EPEER ;;
+    esac
+}
+
+judge() {
+    local phase=$1 fault=$2 name=$3 rc=$4 want r status
+    want=$(allowed "$phase" "$fault")
+    if [ "$rc" = 124 ]; then complain "$name: hangs"; return; fi
+    if [ -e "$D"/run/broken.0 ] || [ -e "$D"/run/broken.1 ] || [ -e "$D"/run/broken.2 ]; then
+        complain "$name: the bed broke"
+        return
+    fi
+    for r in 0 2; do
+        if ! read -r status _ <"$D/run/saw.$r"; then complain "$name: rank $r says nothing"; return; fi
+        # a fate that came after the bring-up, or after the farewell, is none for this phase
+        if [[ ! $status =~ ^$want$ ]]; then complain "$name: rank $r saw $status"; return; fi
+        if [ "$status" = GIN_EPEER ] && [ "$phase" != bringup ] && ! grep -q 'rank 1' "$D/run/saw.$r"; then
+            complain "$name: rank $r does not know who"
+            return
+        fi
+        if [ -e "$D/run/after.$r" ] && ! grep -q ^GIN_OK "$D/run/after.$r"; then
+            complain "$name: rank $r cannot go on"
+            return
+        fi
+    done
+}
+
+# one PHASE FAULT MICROSECONDS
+one() {
+    local phase=$1 fault=$2 us=$3 bed=() rc name="$1 $2 after $3 us, ${GINSHMEM_PROVIDER-the choice}"
+    case $fault in cut | flap | half) bed=("${netns[@]}") ;; esac
+    runs=$((runs + 1))
+    rm -rf "$D/run"
+    mkdir "$D/run"
+    timeout 120 "$GINRUN" -k -n 3 --hosts 3 "${bed[@]}" "$FATE" "$D/run" "$phase" "$fault" "$us" \
+        >"$D/out" 2>&1 </dev/null
+    rc=$?
+    before=$failed
+    judge "$phase" "$fault" "$name" $rc
+    row=$(printf '%-10s %-5s %-14s saw%s; after%s' "$phase" "$fault" \
+        "${GINSHMEM_PROVIDER-the choice}" "$(show saw)" "$(show after)")
+}
+
+faults() {
+    echo kill stop
+    if [ ${#netns[@]} -gt 0 ]; then echo cut flap half; fi
+}
+
+table() {
+    local phase fault provider
+    for provider in "$@"; do
+        if [ "$provider" = - ]; then unset GINSHMEM_PROVIDER; else export GINSHMEM_PROVIDER=$provider; fi
+        for phase in "${phases[@]}"; do
+            for fault in $(faults); do
+                one "$phase" "$fault" 20000
+                echo "$row"
+            done
+        done
+    done
+}
+
+at_random() {
+    local n=$1 i all us
+    RANDOM=$2
+    read -r -d '' -a all <<<"$(faults)"
+    for ((i = 0; i < n; i++)); do
+        us=$((RANDOM * 2))
+        one "${phases[RANDOM % ${#phases[@]}]}" "${all[RANDOM % ${#all[@]}]}" $us
+        if [ $failed != "$before" ]; then echo "run $i of seed $2"; fi
+        if [ $failed -gt 5 ]; then break; fi
+        if [ "$n" -gt 20 ]; then echo "$row"; fi
+    done
+}
+
+# Where there is no network there is nothing to see.
+mkdir "$D/run"
+tests/func/t_net -m procs -n 2 every_rank_far >"$D/out" 2>&1
+if [ $? = 77 ]; then
+    grep SKIP "$D/out"
+    exit 77
+fi
+case ${1-} in
+--table)
+    shift
+    if [ $# = 0 ]; then set -- -; fi
+    table "$@"
+    ;;
+--long)
+    seed=${3:-$RANDOM}
+    echo "seed $seed"
+    at_random "$2" "$seed"
+    ;;
+*)
+    seed=${1:-$RANDOM}
+    echo "seed $seed"
+    at_random 4 "$seed"
+    ;;
+esac
+if [ ${#netns[@]} = 0 ]; then echo "links were not cut: that takes root and network namespaces"; fi
+echo "$runs runs, $failed failures"
+[ $failed = 0 ]
