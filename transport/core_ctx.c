@@ -85,6 +85,8 @@ static void empty(struct gi_core_ctx *ctx)
     struct gi_core *core = ctx->core;
     size_t keep = offsetof(struct gi_core_ctx, core);
     memset((char *)ctx + keep, 0, sizeof(*ctx) - keep);
+    atomic_store_explicit(&ctx->retired, 0, memory_order_relaxed);
+    atomic_store_explicit(&ctx->hot, 0, memory_order_relaxed);
     ctx->core = core;
 }
 
@@ -128,7 +130,6 @@ static int open_one(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *co
     ctx->plan = &core->plan[ctx->rail];
     ctx->tag = (uint16_t)name->tag;
     ctx->mutate = config->mutate;
-    atomic_store_explicit(&ctx->polls, 1, memory_order_relaxed);
     ctx->pauses = 1;
     ctx->cells = config->cells;
     ctx->native_window = config->native_window;

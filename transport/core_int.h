@@ -314,9 +314,16 @@ struct gi_core_peer {
 /* ---- contexts ---- */
 
 struct gi_core_ctx {
+    /* These outlive what is open: threads that poll look at them without owning it. */
     atomic_int owned;
-    bool taken; /* not free for another context; by who opens and closes */
-    char pad[56];
+    bool taken;               /* not free for another context; by who opens and closes */
+    atomic_int hot;           /* so many idle turns until it counts as quiet; by its owner, ... */
+    _Atomic uint32_t polls;   /* ... times that it was driven */
+    _Atomic uint64_t retired; /* ... all operations up to here are complete here */
+    char pad[64 - 24];
+    uint32_t polls_seen, left_out; /* by the thread of gi_core_poll_left() */
+    uint64_t retired_seen;
+    char pad2[64 - 16];
     struct gi_core *core;
     struct gi_net_lane *lane;
     const struct gi_net_ops *ops;
@@ -324,7 +331,6 @@ struct gi_core_ctx {
     const struct gi_core_plan *plan;
     struct gi_core_peer *peers;
     uint64_t issued;
-    _Atomic uint64_t retired;        /* all operations up to here are complete here */
     struct gi_core_op *first, *last; /* in order of numbers */
     struct gi_core_op *free_ops, *ops_memory;
     struct gi_core_chunk *free_chunks, *chunks_memory;
@@ -333,11 +339,7 @@ struct gi_core_ctx {
     uint32_t n_ops, n_chunks;
     uint32_t peer_ops, peer_pieces; /* of these, the most for one peer */
     uint32_t credits;               /* the least of all ranks */
-    _Atomic uint32_t polls;         /* times that it was driven; written by its owner */
     uint32_t pauses;                /* those by threads that post and wait, and sleeps of all */
-    atomic_int hot;                 /* so many idle turns until it counts as quiet; by its owner */
-    uint32_t polls_seen, left_out;  /* of the thread of gi_core_poll_left() */
-    uint64_t retired_seen;          /* ... too */
     uint32_t rail, idle, busy;      /* idle, busy: polls since the clock was read */
     uint16_t tag;                   /* of messages */
     bool open, polling, lane_dead;
