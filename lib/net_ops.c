@@ -9,6 +9,7 @@
 
 #include "net_ops.h"
 
+#define VALUE  16u /* bytes of a put that is cheaper copied than watched over */
 #define OTHERS 32u /* looks at a context to one at the others */
 
 /* ---- contexts ---- */
@@ -396,13 +397,20 @@ static int give_back(const gin_t *g, int world, struct lent *l, int st, const ch
     return st;
 }
 
+/* Values always are, and what would have to be registered for one small put. */
+static bool takes_copy(gin_comm_t *comm, const struct gi_core_put *p)
+{
+    return p->bytes <= VALUE || (p->bytes <= GI_CORE_COPY && comm->net->needs_region &&
+                                 gi_net_region_of(comm, p->src, p->bytes) == NULL);
+}
+
 int gi_net_put(const gin_t *g, int world, struct gi_core_put *p, const char *call)
 {
     struct lent l = {0};
     int st = gi_net_allowed(gi_devcomm_of(g), world, call);
     if (st != GIN_OK)
         return st;
-    p->copy = p->bytes <= 16;
+    p->copy = takes_copy(gi_comm_of(g), p);
     if (!p->copy)
         st = lend(g, (void *)(uintptr_t)p->src, p->bytes, &p->region, &l);
     if (st == GIN_OK)

@@ -28,6 +28,7 @@
 
 #define GI_CORE_RAILS 8u /* most rails */
 #define GI_CORE_ALL   (-1)
+#define GI_CORE_COPY  256u /* most bytes of a put that the core can keep a copy of */
 
 struct gi_core;
 struct gi_core_ctx;
@@ -230,7 +231,8 @@ struct gi_core_put {
     uint64_t *counter;             /* 1 is added when complete here, or NULL */
     struct gi_core_notice *notice; /* or NULL */
     bool more;                     /* another small one follows at once: they may share a message */
-    bool copy;                     /* src may be used again after the call; bytes <= 16 */
+    /* src may be used again after the call, and need not be registered; bytes <= GI_CORE_COPY */
+    bool copy;
 };
 
 struct gi_core_get {

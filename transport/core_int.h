@@ -43,7 +43,6 @@
 #define GI_CORE_OPS       512u  /* operations under way per context */
 #define GI_CORE_PIECES    256u  /* of these with the network, where it takes so many */
 #define GI_CORE_CTXS      4096u /* contexts of one communicator */
-#define GI_CORE_INLINE    16u   /* bytes that an operation can hold itself */
 #define GI_CORE_TEXT      200u
 
 /* ---- strategy of a rail, from its record ---- */
@@ -236,7 +235,7 @@ struct gi_core_op {
     struct gi_core_notice *notice;
     uint64_t value, expected; /* AMO */
     uint8_t amo, amo_bytes;
-    char inlined[GI_CORE_INLINE];
+    char inlined[GI_CORE_COPY]; /* last: it is not wiped */
 };
 
 /* One read, write or NIC atomic with the network. */

@@ -14,7 +14,11 @@ struct gi_core_op *gi_core_op_take(struct gi_core_ctx *ctx, int peer, enum gi_co
     if (op == NULL || p->ops >= ctx->peer_ops)
         return NULL;
     ctx->free_ops = op->next_ctx;
-    *op = (struct gi_core_op){.kind = (uint8_t)kind, .peer = p, .turn = op->turn};
+    uint32_t turn = op->turn;
+    memset(op, 0, offsetof(struct gi_core_op, inlined));
+    op->kind = (uint8_t)kind;
+    op->peer = p;
+    op->turn = turn;
     op->sent = op->replied = true;
     return op;
 }

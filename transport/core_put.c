@@ -85,7 +85,7 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
         st = check(ctx, peer, put->window, put->off, put->bytes, &at);
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
-    if (GIN_UNLIKELY(put->copy && put->bytes > GI_CORE_INLINE))
+    if (GIN_UNLIKELY(put->copy && put->bytes > GI_CORE_COPY))
         return GIN_EINVAL;
     bool single = put->bytes <= at.run && put->bytes <= ctx->plan->piece;
     enum gi_core_way way = gi_core_choose(ctx, p, put, single, at.host);

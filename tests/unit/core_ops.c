@@ -372,6 +372,32 @@ TEST(told_of_delivery)
     bed_close(&b);
 }
 
+/* Small puts of memory that is neither registered nor left alone after the call, also where sources
+ * must be registered. */
+TEST(copies)
+{
+    for (size_t m = 0; m < bed_n_masks; m++) {
+        struct bed b = {.seed = PT_SEED, .plan = {.hold = 6, .early = true, .again = 100}};
+        unsigned char src[GI_CORE_COPY], want[GI_CORE_COPY];
+        pt_step("%s", bed_masks[m].name);
+        if (bed_open(&b, &bed_masks[m], 2)) {
+            for (uint64_t i = 1; i <= GI_CORE_COPY; i += 15) {
+                struct gi_core_put p = {
+                    .window = BED_WINDOW, .off = 512 * i, .src = src, .bytes = i, .copy = true};
+                pattern(src, i, (unsigned)i);
+                EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+                memset(src, 0xdd, sizeof(src));
+            }
+            EXPECT_EQ_INT(bed_quiet(&b, 0, 1), GIN_OK);
+            for (uint64_t i = 1; i <= GI_CORE_COPY; i += 15) {
+                pattern(want, i, (unsigned)i);
+                EXPECT_EQ_INT(memcmp(b.rank[1].memory + 512 * i, want, i), 0);
+            }
+        }
+        bed_close(&b);
+    }
+}
+
 /* A put over the seam of a window that grew. */
 TEST(across_pieces)
 {
@@ -413,7 +439,7 @@ TEST(bounds)
     p.window = 12345;
     EXPECT_EQ_INT(gi_core_put(ctx, 1, &p), GIN_ESTATE);
     p.window = BED_WINDOW;
-    p.bytes = 17;
+    p.bytes = GI_CORE_COPY + 1;
     p.copy = true;
     EXPECT_EQ_INT(gi_core_put(ctx, 1, &p), GIN_EINVAL);
     EXPECT_EQ_INT(gi_core_ctx_status(ctx, NULL, NULL), GIN_OK);
