@@ -169,12 +169,20 @@ struct gi_core_ctx_config {
 
 /* Ways to break the core that a test must notice. */
 enum gi_core_mutation {
-    GI_CORE_MUTATE_STRONG = 1, /* unordered: a strong signal does not wait for earlier puts */
-    GI_CORE_MUTATE_WEAK = 2,   /* unordered: a put's signal does not wait for its own pieces */
-    GI_CORE_MUTATE_LAST = 4,   /* ordered: the immediate rides in the first piece */
-    GI_CORE_MUTATE_QUIET = 8,  /* quiet is flush */
-    GI_CORE_MUTATE_FENCE = 16, /* fence does nothing */
-    GI_CORE_MUTATE_SEQ = 32    /* messages are handled as they arrive */
+    GI_CORE_MUTATE_STRONG = 1,      /* unordered: a strong signal does not wait for earlier puts */
+    GI_CORE_MUTATE_WEAK = 2,        /* unordered: a put's signal does not wait for its own pieces */
+    GI_CORE_MUTATE_LAST = 4,        /* ordered: the immediate rides in the first piece */
+    GI_CORE_MUTATE_QUIET = 8,       /* quiet is flush */
+    GI_CORE_MUTATE_FENCE = 16,      /* fence does nothing */
+    GI_CORE_MUTATE_SEQ = 32,        /* messages are handled as they arrive */
+    GI_CORE_MUTATE_NATIVE = 64,     /* a NIC atomic does not look for messages before it */
+    GI_CORE_MUTATE_IMM = 128,       /* nor does an immediate that may overtake them */
+    GI_CORE_MUTATE_UNFENCED = 256,  /* NIC atomics without the fence that they need */
+    GI_CORE_MUTATE_DELIVERED = 512, /* unordered: writes do not ask for delivery */
+    GI_CORE_MUTATE_READS = 1024,    /* a fence does not settle writes that reads may pass */
+    GI_CORE_MUTATE_BUNDLE = 2048,   /* a small put does not look for bundles before it */
+    GI_CORE_MUTATE_PROMPT = 4096,   /* word of delivery proves signals and messages, too */
+    GI_CORE_MUTATE_ECHO = 8192      /* an echo proves what is posted after it, too */
 };
 
 /* Open n contexts, into ctx[0..n-1]. Collective, the same n everywhere. */

@@ -31,9 +31,9 @@ static bool nobody_polls(const struct gi_core *core)
 
 /* The last bundle may not have been applied: a write could land before it. Nobody promises that it
  * does not, but a small put after a small put is better off behind it. */
-static bool behind_bundle(const struct gi_core_peer *p)
+static bool behind_bundle(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
 {
-    return p->bundles > p->acked;
+    return p->bundles > p->acked && !(ctx->mutate & GI_CORE_MUTATE_BUNDLE);
 }
 
 static bool in_burst(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
@@ -55,7 +55,7 @@ bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_pee
     if (ctx->plan->bundle == 0 || put->bytes == 0 || put->bytes > MOST || !host ||
         p->unposted != NULL || p->pushing)
         return false;
-    if (p->bundled == 0 && !behind_bundle(p) && !has_company(ctx, p, put))
+    if (p->bundled == 0 && !behind_bundle(ctx, p) && !has_company(ctx, p, put))
         return false;
     if (put->off >> OFF_BITS != 0 || HEAD + 8 * words(put->bytes) > ctx->plan->bundle)
         return false;

@@ -30,7 +30,8 @@ struct gi_core_chunk *gi_core_prompt_take(struct gi_core_ctx *ctx, struct gi_cor
 {
     if (p->lone != 0)
         p->habit = 0; /* no quiet came between */
-    if (!ctx->plan->prompt || p->habit < HABIT || engine_is_behind(p))
+    if (!ctx->plan->prompt || p->habit < HABIT ||
+        (engine_is_behind(p) && !(ctx->mutate & GI_CORE_MUTATE_PROMPT)))
         return NULL;
     return gi_core_chunk_take(ctx, p);
 }

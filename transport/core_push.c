@@ -59,6 +59,7 @@ static int post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read)
     if (c == NULL)
         return GIN_EAGAIN;
     bool last = len == left;
+    bool delivered = plan->delivered && !read && !(ctx->mutate & GI_CORE_MUTATE_DELIVERED);
     /* What holds its doorbell back must be followed: where there is no room, nothing follows. */
     bool more = (!last || op->way == GI_CORE_WAY_NATIVE) && gi_core_has_room(ctx, p, len);
     bool imm =
@@ -70,8 +71,8 @@ static int post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read)
                            .remote = at.remote,
                            .len = len,
                            .req = &c->req};
-    io.flags = (imm ? GI_NET_IMM : 0) | (plan->delivered && !read ? GI_NET_DELIVERED : 0) |
-               (more ? GI_NET_MORE : 0);
+    io.flags =
+        (imm ? GI_NET_IMM : 0) | (delivered ? GI_NET_DELIVERED : 0) | (more ? GI_NET_MORE : 0);
     io.imm = imm ? gi_core_imm(ctx, &op->action) : 0;
     c->op = op;
     c->bytes = len;

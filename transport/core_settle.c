@@ -23,6 +23,8 @@ static bool is_clean(const struct gi_core_peer *p)
 static uint64_t cover_now(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
 {
     const struct gi_core_op *op = ctx->plan->ordered ? p->unposted : p->first;
+    if (ctx->mutate & GI_CORE_MUTATE_ECHO)
+        return p->issued;
     return op != NULL ? op->seq - 1 : p->issued;
 }
 
@@ -124,7 +126,8 @@ static int pass(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi
                 uint64_t before)
 {
     const struct gi_core_plan *plan = ctx->plan;
-    bool settle = !plan->ordered || p->sent != p->acked || (plan->fence_reads && p->loose_lo != 0);
+    bool reads = plan->fence_reads && !(ctx->mutate & GI_CORE_MUTATE_READS);
+    bool settle = !plan->ordered || p->sent != p->acked || (reads && p->loose_lo != 0);
     if (ctx->mutate & GI_CORE_MUTATE_FENCE)
         return GIN_OK;
     if (!settle && p->gets == 0)

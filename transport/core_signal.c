@@ -33,14 +33,16 @@ static bool native(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
                    const struct gi_core_action *a)
 {
     return a->kind == GI_CORE_SLOT_ADD && ctx->plan->native && ctx->native_window != 0 &&
-           p->sent == p->acked && p->msgs == 0 && p->bundled == 0;
+           ((p->sent == p->acked && p->msgs == 0 && p->bundled == 0) ||
+            (ctx->mutate & GI_CORE_MUTATE_NATIVE) != 0);
 }
 
 static enum gi_core_way choose_ordered(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
                                        const struct gi_core_put *put, bool small)
 {
-    bool behind =
-        ctx->plan->imm_after_msg || (p->sent == p->acked && p->msgs == 0 && p->bundled == 0);
+    bool behind = ctx->plan->imm_after_msg ||
+                  (p->sent == p->acked && p->msgs == 0 && p->bundled == 0) ||
+                  (ctx->mutate & GI_CORE_MUTATE_IMM) != 0;
     if (put->bytes != 0 && fits_imm(ctx, &put->action) && (behind || !put->action.strong))
         return GI_CORE_WAY_IMM;
     return small ? GI_CORE_WAY_WHOLE : GI_CORE_WAY_MSG;
@@ -121,10 +123,11 @@ int gi_core_send_native(struct gi_core_ctx *ctx, struct gi_core_op *op)
         return st;
     }
     struct gi_core_chunk *c = gi_core_chunk_take(ctx, p);
+    bool fence = ctx->plan->native_fence && !(ctx->mutate & GI_CORE_MUTATE_UNFENCED);
     if (c == NULL)
         return GIN_EAGAIN;
     struct gi_net_io io = {.peer = rank,
-                           .flags = ctx->plan->native_fence ? GI_NET_FENCE : 0,
+                           .flags = fence ? GI_NET_FENCE : 0,
                            .key = at.key,
                            .remote = at.remote,
                            .len = 8,

@@ -233,6 +233,54 @@ static unsigned run_burst(struct bed *b)
     return violations;
 }
 
+/* ---- strong slot signals, with a put or alone, behind what goes by message ---- */
+
+static unsigned run_mixed(struct bed *b)
+{
+    const uint64_t *words = (uint64_t *)(void *)b->rank[1].memory;
+    unsigned violations = 0;
+    uint64_t i = 0;
+    for (unsigned n = 0; bed_signal(b, 1, 0) < 2 * ROUNDS && n < LONG; n++) {
+        if (i < ROUNDS) {
+            struct gi_core_put add = {
+                .action = {.kind = GI_CORE_WORD_ADD, .id = BED_WINDOW, .off = 8, .value = 1}};
+            struct gi_core_put put = bed_make_put(b, 0, 4096 + 8 * i, SRC, 8);
+            struct gi_core_put alone = {.action = bed_slot(0, 1, true)};
+            put.action = alone.action;
+            EXPECT_EQ_INT(bed_put(b, 0, 1, &add), GIN_OK);
+            EXPECT_EQ_INT(bed_put(b, 0, 1, i % 2 != 0 ? &put : &alone), GIN_OK);
+            EXPECT_EQ_INT(bed_put(b, 0, 1, &add), GIN_OK);
+            EXPECT_EQ_INT(bed_put(b, 0, 1, i % 2 != 0 ? &alone : &put), GIN_OK);
+            i++;
+        }
+        bed_step(b);
+        uint64_t seen = bed_signal(b, 1, 0);
+        violations += GIN_LOAD_ACQUIRE(&words[1]) < seen;
+    }
+    return violations + (bed_signal(b, 1, 0) != 2 * ROUNDS);
+}
+
+/* ---- a get behind a fence reads what was put before it ---- */
+
+static unsigned run_get(struct bed *b)
+{
+    uint64_t *src = (uint64_t *)(void *)(b->rank[0].memory + SRC), *back = src + 4096;
+    unsigned violations = 0;
+    for (uint64_t i = 1; i <= ROUNDS; i++) {
+        src[0] = i;
+        struct gi_core_put p = bed_make_put(b, 0, 64, SRC, 8);
+        struct gi_core_get g = {
+            .window = BED_WINDOW, .off = 64, .dst = back, .bytes = 8, .region = b->rank[0].region};
+        p.copy = i % 2 != 0;
+        EXPECT_EQ_INT(bed_put(b, 0, 1, &p), GIN_OK);
+        EXPECT_EQ_INT(bed_fence(b, 0, 1), GIN_OK);
+        EXPECT_EQ_INT(bed_get(b, 0, 1, &g), GIN_OK);
+        EXPECT_EQ_INT(bed_flush(b, 0), GIN_OK);
+        violations += *back != i;
+    }
+    return violations;
+}
+
 /* ---- small puts to one word, on ordered networks: the last one stays ---- */
 
 static unsigned run_same_word(struct bed *b)
@@ -262,7 +310,8 @@ static const struct {
     const char *name;
     litmus_fn run;
 } litmus[] = {{"strong", run_strong}, {"weak", run_weak},   {"signals", run_signals},
-              {"fence", run_fence},   {"quiet", run_quiet}, {"burst", run_burst}};
+              {"fence", run_fence},   {"quiet", run_quiet}, {"burst", run_burst},
+              {"mixed", run_mixed},   {"get", run_get}};
 
 static unsigned one(const struct bed_mask *mask, litmus_fn run, unsigned mutate, uint64_t seed,
                     uint32_t again)
@@ -321,6 +370,16 @@ TEST(bursts)
     everywhere(5);
 }
 
+TEST(strong_covers_messages)
+{
+    everywhere(6);
+}
+
+TEST(fence_covers_gets)
+{
+    everywhere(7);
+}
+
 /* Not promised, but relied upon: where writes are ordered, bundles do not undo that. */
 TEST(same_word)
 {
@@ -333,22 +392,46 @@ TEST(same_word)
 }
 
 /* A core broken in one way fails the litmus for it, at least now and then. */
-static void broken(const char *mask, litmus_fn run, unsigned mutation)
-{
-    uint64_t state = PT_SEED;
-    unsigned violations = 0;
-    for (int i = 0; i < 40 && violations == 0; i++)
-        violations = one(bed_mask(mask), run, mutation, pt_random(&state) | 1, 0);
-    if (!EXPECT(violations != 0))
-        FAIL("mutation %u on %s goes unnoticed", mutation, mask);
-}
+static const struct {
+    const char *mask;
+    litmus_fn run;
+    unsigned mutation;
+    uint32_t again;
+} broken[] = {
+    {"B64", run_weak, GI_CORE_MUTATE_LAST, 0},
+    {"B64", run_quiet, GI_CORE_MUTATE_QUIET, 0},
+    {"B0", run_quiet, GI_CORE_MUTATE_QUIET, 0},
+    {"B64", run_quiet, GI_CORE_MUTATE_ECHO, 400},
+    {"B64", run_same_word, GI_CORE_MUTATE_BUNDLE, 0},
+    {"B-weak-order", run_mixed, GI_CORE_MUTATE_IMM, 0},
+    {"B-weak-order", run_get, GI_CORE_MUTATE_READS, 0},
+    {"B-told", run_quiet, GI_CORE_MUTATE_PROMPT, 0},
+    {"A", run_mixed, GI_CORE_MUTATE_NATIVE, 0},
+    {"C64", run_strong, GI_CORE_MUTATE_STRONG, 0},
+    {"C0", run_strong, GI_CORE_MUTATE_STRONG, 0},
+    {"C0", run_weak, GI_CORE_MUTATE_WEAK, 0},
+    {"C64", run_weak, GI_CORE_MUTATE_WEAK, 0},
+    {"C64", run_quiet, GI_CORE_MUTATE_DELIVERED, 0},
+    {"C32", run_fence, GI_CORE_MUTATE_FENCE, 0},
+    {"C-no-dc", run_fence, GI_CORE_MUTATE_FENCE | GI_CORE_MUTATE_SEQ, 0},
+    {"C32", run_get, GI_CORE_MUTATE_FENCE, 0},
+    {"C32", run_signals, GI_CORE_MUTATE_SEQ, 0},
+    {"C-no-dc", run_strong, GI_CORE_MUTATE_SEQ, 0},
+    {"D", run_strong, GI_CORE_MUTATE_UNFENCED, 0},
+    {"D", run_weak, GI_CORE_MUTATE_UNFENCED, 0},
+    {"D", run_mixed, GI_CORE_MUTATE_NATIVE, 0},
+};
 
 TEST(broken_core_is_noticed)
 {
-    broken("C64", run_strong, GI_CORE_MUTATE_STRONG);
-    broken("C0", run_weak, GI_CORE_MUTATE_WEAK);
-    broken("B64", run_weak, GI_CORE_MUTATE_LAST);
-    broken("B64", run_quiet, GI_CORE_MUTATE_QUIET);
-    broken("C32", run_fence, GI_CORE_MUTATE_FENCE);
-    broken("C32", run_signals, GI_CORE_MUTATE_SEQ);
+    for (size_t k = 0; k < sizeof(broken) / sizeof(broken[0]); k++) {
+        uint64_t state = PT_SEED;
+        unsigned violations = 0;
+        pt_step("mutation %u on %s", broken[k].mutation, broken[k].mask);
+        for (int i = 0; i < 150 && violations == 0; i++)
+            violations = one(bed_mask(broken[k].mask), broken[k].run, broken[k].mutation,
+                             pt_random(&state) | 1, broken[k].again);
+        if (!EXPECT(violations != 0))
+            FAIL("mutation %u on %s goes unnoticed", broken[k].mutation, broken[k].mask);
+    }
 }
