@@ -81,7 +81,8 @@ int main(int argc, char **argv)
     char *text = read_file(argc > 1 ? argv[1] : "COPYING", &bytes), line[120];
     CHECK(gin_init(NULL, &comm));
     size_t rank = (size_t)gin_rank(comm), size = (size_t)gin_size(comm);
-    uint64_t *share = CHECK_PTR(gin_calloc(comm, BINS / size + 1, sizeof(*share)));
+    size_t each = BINS / size + 1;
+    uint64_t *share = CHECK_PTR(gin_calloc(comm, each, sizeof(*share)));
     CHECK(gin_devcomm_create(comm, NULL, &dev)); /* also divides the zeroing from the adds */
     CHECK(gin_open(&dev, 0, &b.g));
     b.at = gin_at_ptr(&b.g, share);
@@ -93,11 +94,14 @@ int main(int argc, char **argv)
         gin_barrier(&b.g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL, GIN_FENCE_ALL));
 
     uint64_t *serial = calloc(BINS, sizeof(*serial)), words = 0, sum = 0;
+    uint64_t *all = calloc(size * each, sizeof(*all)); /* the shares one after the other */
     count(text, bytes, 0, bytes, add_local, serial);
+    for (size_t r = 0; rank == 0 && r < size; r++)
+        CHECK(gin_get(&b.g, gin_thread(), gin_world(&b.g), (int)r, b.at,
+                      gin_at_local(all + r * each), each * sizeof(*all)));
+    CHECK(gin_flush(&b.g, gin_thread()));
     for (unsigned bin = 0; rank == 0 && bin < BINS; bin++) {
-        uint64_t n;
-        gin_at_t at = gin_at(b.at.win, b.at.off + bin / size * sizeof(uint64_t));
-        CHECK(gin_amo_fetch(&b.g, gin_thread(), gin_world(&b.g), (int)(bin % size), at, &n));
+        uint64_t n = all[bin % size * each + bin / size];
         ok = ok && n == serial[bin];
         sum += bin < BYTE_BINS ? n : 0;
         words += bin < BYTE_BINS ? 0 : n;
@@ -108,6 +112,7 @@ int main(int argc, char **argv)
     show_paths(comm);
     CHECK(gin_devcomm_destroy(comm, &dev));
     CHECK(gin_free(comm, share));
+    free(all);
     free(serial);
     free(text);
     return finish(comm, ok, line);
