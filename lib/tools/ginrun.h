@@ -67,6 +67,7 @@ struct run_rank {
 /* Namespaces of a host, as descriptors; [0] is the network. */
 struct run_host {
     int space[RUN_SPACES];
+    int root; /* the folder */
 };
 
 struct run_kvs {

@@ -193,7 +193,7 @@ static bool start_one(struct run_job *job, struct birth *b)
 static bool raise_limit(struct run_job *job, struct rlimit *old)
 {
     rlim_t need = (rlim_t)job->opt.ranks * (job->opt.label ? 3 : 1) + 64 +
-                  (job->opt.netns ? (rlim_t)(job->opt.hosts + 1) * RUN_SPACES : 0);
+                  (job->opt.netns ? (rlim_t)(job->opt.hosts + 1) * (RUN_SPACES + 1) : 0);
     struct rlimit l;
 
     if (getrlimit(RLIMIT_NOFILE, old) != 0)

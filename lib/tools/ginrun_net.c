@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tools/ginrun.h"
@@ -32,7 +33,31 @@ struct word {
     char what[28];
 };
 
-static struct word attempt(int host)
+/*
+ * The hosts' names, for launchers and programs that ask for an address: a file laid over
+ * /etc/hosts. It needs no name once it is mounted. Without /etc/hosts there are addresses only.
+ */
+static bool name_hosts(int hosts)
+{
+    static const char path[] = "/dev/shm/.hosts";
+    FILE *f;
+    bool ok;
+
+    if (access("/etc/hosts", F_OK) != 0)
+        return true;
+    f = fopen(path, "wxe");
+    if (f == NULL)
+        return false;
+    fprintf(f, "127.0.0.1 localhost\n::1 localhost\n");
+    for (int i = 0; i < hosts; i++)
+        fprintf(f, "10.99.0.%d host%d\n", i + 1, i);
+    ok = fclose(f) == 0 && chmod(path, 0644) == 0 &&
+         mount(path, "/etc/hosts", NULL, MS_BIND, NULL) == 0;
+    unlink(path);
+    return ok;
+}
+
+static struct word attempt(int host, int hosts)
 {
     struct word w = {.err = 0};
     char name[32];
@@ -48,6 +73,9 @@ static struct word attempt(int host)
     if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("shm", "/dev/shm", "tmpfs", 0, "mode=1777") != 0)
         goto failed;
+    strcpy(w.what, "/etc/hosts");
+    if (!name_hosts(hosts))
+        goto failed;
     strcpy(w.what, "host name");
     if (sethostname(name, strlen(name)) != 0)
         goto failed;
@@ -58,9 +86,9 @@ failed:
 }
 
 /* The process that makes a host's namespaces and stays in them until ginrun holds them. */
-__attribute__((noreturn)) static void live_there(int host, int tell, int hold)
+__attribute__((noreturn)) static void live_there(int host, int hosts, int tell, int hold)
 {
-    struct word w = attempt(host);
+    struct word w = attempt(host, hosts);
     char byte;
 
     if (write(tell, &w, sizeof(w)) == (ssize_t)sizeof(w) && read(hold, &byte, 1) < 0)
@@ -78,10 +106,13 @@ static bool hold_spaces(struct run_host *h, pid_t pid)
         if (h->space[i] < 0)
             return false;
     }
-    return true;
+    /* To enter a mount namespace leaves a chroot behind: this is its root there. */
+    snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+    h->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return h->root >= 0;
 }
 
-static bool make_host(struct run_host *h, int host)
+static bool make_host(struct run_host *h, int host, int hosts)
 {
     struct word w = {.err = EIO, .what = "namespaces"};
     int tell[2], hold[2];
@@ -95,7 +126,7 @@ static bool make_host(struct run_host *h, int host)
     pid = fork();
     if (pid == 0) {
         close(hold[1]); /* ginrun's end is the last one: its death lets us go */
-        live_there(host, tell[1], hold[0]);
+        live_there(host, hosts, tell[1], hold[0]);
     }
     close(tell[1]);
     close(hold[0]);
@@ -205,7 +236,7 @@ bool run_net_open(struct run_job *job)
         return false;
     }
     for (int i = 0; i <= n; i++) /* the last one is the switch */
-        if (!make_host(&job->host[i], i))
+        if (!make_host(&job->host[i], i, n))
             return false;
     if (!with_lines(job->host[n].space[0], write_switch, job, 0))
         return false;
@@ -226,6 +257,8 @@ bool run_net_enter(const struct run_job *job, int host)
     for (int i = 0; i < RUN_SPACES; i++)
         if (setns(job->host[host].space[i], spaces[i].flag) != 0)
             return false;
+    if (fchdir(job->host[host].root) != 0 || chroot(".") != 0)
+        return false;
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getppid(),
              job->host[job->opt.hosts].space[0]);
     setenv("GINRUN_SWITCH", path, 1);
