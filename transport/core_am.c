@@ -81,13 +81,13 @@ static void put_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
  * Where order says that the immediates before it are here, and nothing else tells the source that
  * they are, those that are missing are lost: a connection broke and was made anew in silence.
  */
-static void echo_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
-                         const struct gi_core_msg *m)
+static void asked(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m,
+                  int32_t imms_missing)
 {
     bool counts = ctx->plan->ordered && !ctx->plan->remote_complete && !ctx->anonymous;
     p->ack_now = true;
-    if (counts && (int32_t)(p->imms_got - m->echo.imms) < 0)
-        gi_core_refuse(ctx, p, GIN_ENET, m, m->echo.imms, p->imms_got);
+    if (counts && imms_missing > 0)
+        gi_core_refuse(ctx, p, GIN_ENET, m, p->imms_got + (uint32_t)imms_missing, p->imms_got);
 }
 
 static void handle(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m)
@@ -101,8 +101,12 @@ static void handle(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct
         break;
     case GI_CORE_MSG_PUT: put_arrived(ctx, p, m); break;
     case GI_CORE_MSG_AMO: gi_core_amo_arrived(ctx, p, m); break;
-    case GI_CORE_MSG_BUNDLE: gi_core_bundle_arrived(ctx, p, (const void *)m); break;
-    default: echo_arrived(ctx, p, m); break;
+    case GI_CORE_MSG_BUNDLE:
+        gi_core_bundle_arrived(ctx, p, (const void *)m);
+        if (m->h.flags & GI_CORE_ASKS)
+            asked(ctx, p, m, (int16_t)(m->h.imms - (uint16_t)p->imms_got));
+        break;
+    default: asked(ctx, p, m, (int32_t)(m->echo.imms - p->imms_got)); break;
     }
     p->got++;
 }

@@ -65,10 +65,15 @@ bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_pee
 
 bool gi_core_bundle_send(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
+    bool asks = gi_core_echo_rides(ctx, p);
+    p->bundle->h.flags = asks ? GI_CORE_ASKS : 0;
+    p->bundle->h.imms = (uint16_t)p->imms_sent;
     int st = gi_core_msg_send(ctx, p, p->bundle, p->bundled);
     if (st == GIN_OK) {
         p->bundled = 0;
         p->bundles = p->sent;
+        if (asks)
+            gi_core_echo_sent(p, p->issued);
     }
     return p->bundled == 0; /* a peer that failed has none either */
 }

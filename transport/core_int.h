@@ -121,6 +121,7 @@ enum gi_core_msg_kind {
     GI_CORE_MSG_NACK
 };
 
+#define GI_CORE_ASKS      1u   /* flag of a bundle: answer at once, as to an echo behind it */
 #define GI_CORE_MSG_BYTES 128u /* of the longest message that is no bundle */
 
 struct gi_core_header {
@@ -132,7 +133,7 @@ struct gi_core_header {
     uint16_t ack; /* messages of yours handled so far, low bits */
     uint8_t len;  /* PUT: bytes of payload. AMO: of the word */
     uint8_t flags;
-    uint16_t unused;
+    uint16_t imms; /* of a bundle that asks: immediates before it, low bits */
 };
 
 struct gi_core_msg {
@@ -446,6 +447,9 @@ int gi_core_amo_send(struct gi_core_ctx *ctx, struct gi_core_op *op);
 bool gi_core_peer_settled(const struct gi_core_peer *p, uint64_t mark);
 int gi_core_fence_pass(struct gi_core_ctx *ctx, struct gi_core_op *op);
 bool gi_core_echo(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* false: wanted, not sent */
+bool gi_core_echo_rides(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* ... with a bundle */
+void gi_core_echo_sent(struct gi_core_peer *p, uint64_t cover);
+bool gi_core_imms_unproven(const struct gi_core_peer *p); /* ... to be handled */
 
 /* core_error.c */
 void gi_core_peer_fail(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status,

@@ -22,7 +22,7 @@ void gi_core_proven(struct gi_core_peer *p, uint64_t to)
 
 static bool engine_is_behind(const struct gi_core_peer *p)
 {
-    return p->sent != p->acked || p->bundled != 0 || (p->loose_lo != 0 && p->imm_hi >= p->loose_lo);
+    return p->sent != p->acked || p->bundled != 0 || gi_core_imms_unproven(p);
 }
 
 /* For a put without action that goes out by itself: NULL, or the piece whose delivery is told. */

@@ -28,6 +28,15 @@ static uint64_t cover_now(const struct gi_core_ctx *ctx, const struct gi_core_pe
     return op != NULL ? op->seq - 1 : p->issued;
 }
 
+/* The last message is it. */
+void gi_core_echo_sent(struct gi_core_peer *p, uint64_t cover)
+{
+    p->cover = cover;
+    p->cover_msg = p->sent;
+    p->ahead = p->pieces;
+    p->probe = false;
+}
+
 static bool send_echo(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t cover)
 {
     struct gi_core_msg m;
@@ -36,11 +45,21 @@ static bool send_echo(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t 
     m.echo.unused = 0;
     if (gi_core_msg_send(ctx, p, &m, GI_CORE_BYTES_ECHO) != GIN_OK)
         return false;
-    p->cover = cover;
-    p->cover_msg = p->sent;
-    p->ahead = p->pieces;
-    p->probe = false;
+    gi_core_echo_sent(p, cover);
     return true;
+}
+
+bool gi_core_imms_unproven(const struct gi_core_peer *p)
+{
+    return p->loose_lo != 0 && p->imm_hi >= p->loose_lo;
+}
+
+/* The last bundle of a burst that quiet waits for can ask for the answer itself; a message behind
+ * it would cost as much as the bundle. Bundles do not count immediates: with such it is an echo. */
+bool gi_core_echo_rides(struct gi_core_ctx *ctx, struct gi_core_peer *p)
+{
+    return p->want != 0 && p->cover_msg == 0 && p->unposted == NULL &&
+           !(ctx->mutate & GI_CORE_MUTATE_QUIET);
 }
 
 /* Send the echo that is wanted, once it would prove enough. */

@@ -149,6 +149,33 @@ TEST(bundles)
     }
 }
 
+/* Quiet behind a burst asks with the burst's last message, behind immediates, too. */
+TEST(bundle_asks)
+{
+    struct bed b;
+    uint64_t value = 0;
+    open_plain(&b, "B64", 2);
+    const uint64_t *c = gi_core_counts(b.rank[0].ctx), *words = (void *)b.rank[1].memory;
+    for (uint64_t round = 1; round <= 3; round++) {
+        struct gi_core_put p = {
+            .window = BED_WINDOW, .src = &value, .bytes = 8, .copy = true, .action.strong = true};
+        if (round != 2)
+            p.action = bed_slot(1, 1, true);
+        for (p.off = 0; p.off < 80; p.off += 8) {
+            value++;
+            EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+        }
+        EXPECT_EQ_INT(bed_quiet(&b, 0, 1), GIN_OK);
+        for (int i = 0; i < 10; i++)
+            EXPECT_EQ_U64(words[i], value - 9 + (uint64_t)i);
+        EXPECT_EQ_U64(bed_signal(&b, 1, 1), round == 3 ? 20 : 10);
+        EXPECT_EQ_U64(c[GI_CORE_N_WRITE] + c[GI_CORE_N_WRITE_IMM], round);
+        EXPECT_EQ_U64(c[GI_CORE_N_MSG], round);
+        EXPECT_EQ_U64(c[GI_CORE_N_ECHO], 0);
+    }
+    bed_close(&b);
+}
+
 /* While nobody polls no bundle is begun, or whoever sleeps is woken for it. */
 static void burst_asleep(bool wake)
 {
