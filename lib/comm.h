@@ -92,6 +92,7 @@ struct gin_comm {
     int *host_of; /* dense host number, by first appearance */
     int n_hosts;
     int node_size; /* ranks with my host id */
+    int sharing;   /* ranks that share my machine's cores, whatever their host ids say */
     gin_team_t world, node, lsa, rail;
 
     /* memory.c: up with the first call that needs it */

@@ -85,7 +85,8 @@ static void stand_back(bool crowded)
 static void *run(void *arg)
 {
     struct gi_net *n = arg;
-    bool crowded = gi_os_cores() < 2 * n->comm->node_size;
+    int cores = gi_os_cores();
+    bool crowded = cores < 2 * n->comm->node_size || cores < n->comm->sharing;
     uint32_t idle = 0;
     enum gi_core_others others;
     gi_log_set_rank(n->comm->rank);

@@ -165,8 +165,10 @@ static int run(struct waiting *w)
         return over(w) ? GIN_OK : GIN_EAGAIN;
     }
     for (uint32_t i = 0; i < d->comm->spin; i++) {
-        GIN_PAUSE();
-        gi_net_drive(d->comm, ctx);
+        if (ctx != NULL)
+            gi_net_drive(d->comm, ctx); /* takes longer than a pause */
+        else
+            GIN_PAUSE();
         if (over(w))
             return GIN_OK;
     }

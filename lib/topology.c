@@ -36,10 +36,14 @@ int gi_topology_open(gin_comm_t *comm)
     }
     number_hosts(comm);
     int n = 0;
+    comm->sharing = 0;
+    for (int r = 0; r < comm->size; r++)
+        comm->sharing += comm->cards[r].pid_space == comm->cards[comm->rank].pid_space;
     for (int r = 0; r < comm->size; r++)
         if (comm->host_of[r] == comm->host_of[comm->rank])
             members[n++] = r;
     comm->node_size = n;
+    comm->sharing = comm->sharing > n ? comm->sharing : n;
     comm->world = (gin_team_t){comm->size, comm->rank, 0, 1};
     int st = gi_team_make(comm, members, n, 1, &comm->node);
     free(members);
@@ -47,7 +51,7 @@ int gi_topology_open(gin_comm_t *comm)
         gi_topology_close(comm);
     /* before the heap is up I reach nobody but myself */
     comm->lsa = comm->rail = gin_team_invalid();
-    comm->spin =
-        comm->env.spin != 0 ? (uint32_t)comm->env.spin : gi_wait_default_spin(n, gi_os_cores());
+    comm->spin = comm->env.spin != 0 ? (uint32_t)comm->env.spin
+                                     : gi_wait_default_spin(comm->sharing, gi_os_cores());
     return st;
 }
