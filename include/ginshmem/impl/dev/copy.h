@@ -10,10 +10,9 @@
 
 #include <ginshmem/impl/dev/ptx.h>
 
-/* Units in flight per lane. Loads over the link take three times as long as those from here; more
- * than this fills no link faster, and costs registers. */
-#define GIN_I_FLIGHT_OUT 4
-#define GIN_I_FLIGHT_IN  8
+/* Units in flight per lane: what a block of 512 has of 64 KiB. More fills no link faster, and costs
+ * registers; half of it does for what is not aligned and takes more registers. */
+#define GIN_I_FLIGHT 8
 
 /* GIN_I_OUT: from here (any kind of address) to a peer. GIN_I_IN: from a peer to here. */
 enum gin_i_copy_way { GIN_I_OUT, GIN_I_IN };
@@ -80,14 +79,16 @@ GIN_DEV void gin_i_copy_some(struct gin_i_course *c)
     }
 }
 
-template <int way, int shifted> GIN_DEV void gin_i_copy_units(struct gin_i_course *c)
+/* Where half of them or fewer are left, fewer instructions do. */
+template <int way, int shifted, int flight> GIN_DEV void gin_i_copy_units(struct gin_i_course *c)
 {
-    const int flight = (way == GIN_I_OUT ? GIN_I_FLIGHT_OUT : GIN_I_FLIGHT_IN) >> shifted;
 #pragma unroll 1
     while (c->from + (flight - 1) * c->step < c->from_end)
         gin_i_copy_some<way, shifted, flight, 1>(c);
-    if (c->from < c->from_end)
+    if (c->from + flight / 2 * c->step < c->from_end)
         gin_i_copy_some<way, shifted, flight, 0>(c);
+    else if (c->from < c->from_end)
+        gin_i_copy_some<way, shifted, flight / 2, 0>(c);
 }
 
 /* The bytes before and behind the units. */
@@ -114,16 +115,21 @@ GIN_DEV uint64_t gin_i_first_unit(uint64_t far, uint32_t lane, uint32_t lanes)
     return 16 * (lane < ahead ? lane + lanes - ahead : lane - ahead);
 }
 
+/* Both ends aligned: nothing but units. */
 template <int way>
-GIN_DEV_CALL void gin_i_copy(uint64_t to, uint64_t from, uint64_t bytes, uint32_t lane,
-                             uint32_t lanes)
+GIN_DEV_CALL void gin_i_copy_even(uint64_t to, uint64_t from, uint64_t bytes, uint32_t lane,
+                                  uint32_t lanes)
 {
-    if (((to | from | bytes) & 15) == 0 && bytes >> 4 <= lanes) { /* one unit each */
-        if (lane < bytes >> 4)
-            gin_i_unit_store<way>((struct gin_i_16 *)to + lane,
-                                  gin_i_unit_load<way>((const struct gin_i_16 *)from + lane));
-        return;
-    }
+    uint64_t at = gin_i_first_unit(way == GIN_I_OUT ? to : from, lane, lanes);
+    struct gin_i_course c = {to + at, from + at, to + bytes, from + bytes, 16 * (uint64_t)lanes, 0};
+    gin_i_copy_units<way, 0, GIN_I_FLIGHT>(&c);
+}
+
+template <int way>
+GIN_DEV_CALL void gin_i_copy_odd_ends(uint64_t to, uint64_t from, uint64_t bytes, uint32_t lane,
+                                      uint32_t lanes)
+{
+    const int flight = way == GIN_I_OUT ? GIN_I_FLIGHT / 2 : GIN_I_FLIGHT;
     uint64_t head = (0 - to) & 15;
     struct gin_i_course c;
     c.apart = (uint32_t)(from + head) & 15;
@@ -138,10 +144,23 @@ GIN_DEV_CALL void gin_i_copy(uint64_t to, uint64_t from, uint64_t bytes, uint32_
     c.to = c.to_end - body + at;
     c.from = c.from_end - body + at;
     if (GIN_LIKELY(c.apart == 0))
-        gin_i_copy_units<way, 0>(&c);
+        gin_i_copy_units<way, 0, flight>(&c);
     else
-        gin_i_copy_units<way, 1>(&c);
+        gin_i_copy_units<way, 1, flight / 2>(&c);
     gin_i_copy_odd<way>(to, from, head, body, bytes - body, lane, lanes);
+}
+
+/* One unit each, where that is all, without a call. */
+template <int way>
+GIN_DEV void gin_i_copy(uint64_t to, uint64_t from, uint64_t bytes, uint32_t lane, uint32_t lanes)
+{
+    if (((to | from | bytes) & 15) != 0)
+        gin_i_copy_odd_ends<way>(to, from, bytes, lane, lanes);
+    else if (bytes >> 4 > lanes)
+        gin_i_copy_even<way>(to, from, bytes, lane, lanes);
+    else if (lane < bytes >> 4)
+        gin_i_unit_store<way>((struct gin_i_16 *)to + lane,
+                              gin_i_unit_load<way>((const struct gin_i_16 *)from + lane));
 }
 
 /* A few bytes by one lane, in any alignment. */

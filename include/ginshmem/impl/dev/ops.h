@@ -9,7 +9,7 @@
 #ifndef GINSHMEM_IMPL_DEV_OPS_H
 #define GINSHMEM_IMPL_DEV_OPS_H
 
-#include <ginshmem/impl/dev/copy.h>
+#include <ginshmem/impl/dev/quick.h>
 #include <ginshmem/impl/dev/ring.h>
 
 /* ---- options and actions ---- */
@@ -281,55 +281,6 @@ GIN_DEV int gin_i_put_resolved(const gin_t *g, const struct gin_i_group *q, gin_
     return q->lane == 0 ? gin_i_word_done(g, world, word, remote, opt) : (int)GIN_OK;
 }
 
-/* ---- a word ---- */
-
-/* A leader's aligned word of 8 bytes into a peer's heap, perhaps with a signal. */
-struct gin_i_quick {
-    uint64_t to, cell;
-    int is; /* all that was asked for is this */
-};
-
-/* Whether an action is on a word of the heap that this GPU may update. */
-GIN_DEV int gin_i_quick_word(const gin_t *g, const gin_action_t *a)
-{
-    uint32_t need = a->kind == GIN_ACTION_SET_AT ? GIN_I_APPLY_STORES : GIN_I_APPLY_ATOMICS;
-    return (a->kind == GIN_ACTION_ADD_AT || a->kind == GIN_ACTION_SET_AT) &&
-           (g->flags & GIN_I_DC_VA) != 0 && (g->flags >> GIN_I_DC_APPLY_SHIFT & need) != 0 &&
-           a->at.win.w == g->heap_handle && gin_i_dev_inside(g->heap_size, a->at.off, 8) &&
-           (a->at.off & 7) == 0;
-}
-
-/*
- * Finds both from registers and without a branch: what a word's latency consists of beside the link
- * is instructions. A strong signal is not for here where an engine may have something under way.
- */
-GIN_DEV struct gin_i_quick gin_i_quick_find(const gin_t *g, gin_team_t team, int peer, gin_at_t dst,
-                                            const gin_action_t *a, const gin_op_opt_t *opt)
-{
-    struct gin_i_quick k;
-    int world = gin_i_dev_world(g, team, peer), slot = a->kind == GIN_ACTION_ADD;
-    uint32_t lsa = (uint32_t)(world - g->lsa_first);
-    uint64_t base = g->lsa_base + (uint64_t)lsa * g->lsa_stride;
-    k.to = base + dst.off;
-    k.cell = slot ? (uint64_t) & ((struct gin_i_cells *)(base + g->signals_off))[a->id].gpu
-                  : base + a->at.off;
-    int may = (slot ? a->id < g->n_signals : gin_i_quick_word(g, a)) &&
-              (!a->strong || (g->ring == NULL && (g->flags & GIN_I_DC_STRONG)));
-    k.is = world >= 0 && lsa < (uint32_t)g->lsa_count && opt == NULL &&
-           dst.win.w == g->heap_handle && gin_i_dev_inside(g->heap_size, dst.off, 8) &&
-           (dst.off & 7) == 0 && (a->kind == GIN_ACTION_NONE || may);
-    return k;
-}
-
-GIN_DEV void gin_i_quick_store(const struct gin_i_quick *k, uint64_t value, const gin_action_t *a)
-{
-    gin_i_st_relaxed_sys((uint64_t *)k->to, value);
-    if (a->kind == GIN_ACTION_SET_AT)
-        gin_i_st_release_sys((uint64_t *)k->cell, a->value);
-    else if (a->kind != GIN_ACTION_NONE)
-        gin_i_red_add_release_sys((uint64_t *)k->cell, a->value);
-}
-
 /*
  * By the leader, while the others wait for its verdict: they would only take turns with it. The
  * word's load goes out first, and the rest is found while it is under way. 0: not for here.
@@ -337,20 +288,40 @@ GIN_DEV void gin_i_quick_store(const struct gin_i_quick *k, uint64_t value, cons
 GIN_DEV int gin_i_put_word(const gin_t *g, gin_team_t team, int peer, gin_at_t dst, gin_at_t src,
                            const gin_action_t *remote, const gin_op_opt_t *opt)
 {
-    uint64_t value = 0, from = src.off;
-    int here = 1;
-    if (src.win.w != GIN_I_WINDOW_LOCAL) {
-        from += g->lsa_base + (uint64_t)(uint32_t)g->lsa_rank * g->lsa_stride;
-        here = src.win.w == g->heap_handle && gin_i_dev_inside(g->heap_size, src.off, 8) &&
-               gin_i_in_reach(g->lsa_rank);
-    }
-    here = here && from != 0 && (from & 7) == 0;
+    uint64_t value = 0, from;
+    int here = gin_i_quick_source(g, src, 8, &from) && (from & 7) == 0;
     if (GIN_LIKELY(here))
         value = gin_i_ld_generic((const uint64_t *)from);
-    struct gin_i_quick k = gin_i_quick_find(g, team, peer, dst, remote, opt);
+    struct gin_i_quick k = gin_i_quick_find(g, team, peer, dst, 8, 8, remote, opt);
     if (GIN_UNLIKELY(!here || !k.is))
         return 0;
     gin_i_quick_store(&k, value, remote);
+    return 1;
+}
+
+/*
+ * By the group: a copy into a peer's heap. 0: not for here, and nobody has met. Nothing of it can
+ * fail, so the group needs no verdict of its leader. It does wait for the signal's way out: what a
+ * lane does next in this context comes behind.
+ */
+GIN_DEV int gin_i_put_quick(const gin_t *g, const struct gin_i_group *q, gin_team_t team, int peer,
+                            gin_at_t dst, gin_at_t src, uint64_t bytes, const gin_action_t *remote,
+                            const gin_op_opt_t *opt)
+{
+    uint64_t from;
+    int here = gin_i_quick_source(g, src, bytes, &from);
+    struct gin_i_quick k = gin_i_quick_find(g, team, peer, dst, bytes, 1, remote, opt);
+    if (GIN_UNLIKELY(!here || !k.is || bytes <= 8 ||
+                     gin_i_engine_is_better(g, q, src, bytes, remote->kind)))
+        return 0;
+    gin_i_group_sync(q);
+    gin_i_copy<GIN_I_OUT>(k.to, from, bytes, q->lane, q->lanes);
+    gin_i_group_sync(q);
+    if (remote->kind == GIN_ACTION_NONE)
+        return 1;
+    if (q->lane == 0)
+        gin_i_quick_raise(&k, remote);
+    gin_i_group_sync(q);
     return 1;
 }
 
@@ -377,6 +348,8 @@ GIN_DEV int gin_i_dev_put(const gin_t *g, gin_group_t grp, gin_team_t team, int 
             did = gin_i_put_word(g, team, peer, dst, src, remote, opt);
         if (GIN_LIKELY(gin_i_group_did(&q, did)))
             return GIN_OK;
+    } else if (GIN_LIKELY(gin_i_put_quick(g, &q, team, peer, dst, src, bytes, remote, opt))) {
+        return GIN_OK;
     }
     return gin_i_group_status(&q,
                               gin_i_put_resolved(g, &q, team, peer, dst, src, bytes, remote, opt));
@@ -423,7 +396,7 @@ GIN_DEV int gin_i_value_word(const gin_t *g, gin_team_t team, int peer, gin_at_t
                              uint64_t value, uint64_t bytes, const gin_action_t *remote,
                              const gin_op_opt_t *opt)
 {
-    struct gin_i_quick k = gin_i_quick_find(g, team, peer, dst, remote, opt);
+    struct gin_i_quick k = gin_i_quick_find(g, team, peer, dst, 8, 8, remote, opt);
     if (GIN_LIKELY(bytes == 8 && k.is)) {
         gin_i_quick_store(&k, value, remote);
         return GIN_OK;
