@@ -10,6 +10,7 @@
 
 #include "barrier_impl.h"
 #include "net_ops.h"
+#include "net_wait.h"
 
 /* A barrier of mine on its way. */
 struct pass {
@@ -219,37 +220,60 @@ static int members_live(void *arg)
     return st;
 }
 
-static void drive(void *arg)
+/* A rank whose failure on the network does not keep this barrier. */
+static bool is_no_member(const void *arg, int rank)
 {
-    const struct pass *b = arg;
-    gi_net_progress(gi_comm_of(b->g));
+    const struct gi_barrier_pool *p = arg;
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->world_of[i] == rank)
+            return false;
+    return true;
+}
+
+/* The barriers' context on the network, for those that go over it. */
+static const struct gi_core_ctx *context_of(const struct pass *b)
+{
+    const struct gi_devcomm *d = gi_devcomm_of(b->g);
+    return b->pool->steps != 0 ? d->net[d->reqs.contexts] : NULL;
 }
 
 static int wait_long(struct pass *b, uint64_t timeout_ns)
 {
     gin_comm_t *comm = gi_comm_of(b->g);
-    struct gi_wait w;
+    struct gi_net_wait n;
     int st = GIN_OK;
     atomic_fetch_add_explicit(&comm->n_waits, 1, memory_order_relaxed);
-    gi_net_wait_begin(&w, comm, timeout_ns, b->pool->what);
-    w.check = members_live;
-    w.arg = b;
-    w.progress = w.progress != NULL ? drive : NULL;
-    w.detail[0] = b->index;
-    w.detail[1] = b->round->epoch;
+    gi_net_wait_begin(&n, comm, context_of(b), timeout_ns, b->pool->what);
+    n.health = members_live;
+    n.health_arg = b;
+    n.ignores = is_no_member;
+    n.arg = b->pool;
+    n.w.detail[0] = b->index;
+    n.w.detail[1] = b->round->epoch;
     while (!complete(b)) {
-        if (w.steps % 64 == 0)
-            w.detail[2] = (uint64_t)first_missing(b);
-        st = gi_wait_step(&w);
+        if (n.w.steps % 64 == 0)
+            n.w.detail[2] = (uint64_t)first_missing(b);
+        st = gi_net_wait_step(&n);
         if (st != GIN_OK)
             break;
     }
-    gi_net_wait_end(&w, comm);
+    gi_net_wait_end(&n);
     if (st == GIN_OK || complete(b))
         return GIN_OK;
     if (st == GIN_ETIMEDOUT)
         return late(b, timeout_ns);
     return gi_fail_context("%s: %s barrier %" PRIu32, b->call, b->pool->name, b->index);
+}
+
+/* One look of a program that polls has found somebody missing. */
+static int not_yet(const struct pass *b)
+{
+    const struct gi_net_wait n = {
+        .comm = gi_comm_of(b->g), .ctx = context_of(b), .ignores = is_no_member, .arg = b->pool};
+    int st = gi_net_failed(&n);
+    return GIN_LIKELY(st == GIN_OK)
+               ? GIN_EAGAIN
+               : gi_fail_context("%s: %s barrier %" PRIu32, b->call, b->pool->name, b->index);
 }
 
 /* Until all have arrived in my round: look, give the core away where ranks share it, wait. */
@@ -266,7 +290,7 @@ static inline int finish(struct pass *b, const gin_wait_opt_t *opt)
     }
     if (GIN_UNLIKELY(!complete(b))) {
         if (opt != NULL && opt->poll)
-            return GIN_EAGAIN;
+            return not_yet(b);
         uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->barrier_timeout_ns;
         int yields = ns == 0 ? GI_WAIT_QUICK_YIELDS : 0;
         while (yields-- > 0 && !complete(b))

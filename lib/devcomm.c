@@ -220,10 +220,11 @@ static void fill_lsa_of(struct gi_devcomm *d)
 /* All ranks know by now that they ask for the same. */
 static int network_up(gin_comm_t *comm, const gin_devcomm_reqs_t *r)
 {
-    if (!without_lsa(r) || comm->size == 1)
+    bool asked = r->paths != 0 && (r->paths & GIN_PATH_NET);
+    if ((!asked && !without_lsa(r)) || comm->size == 1)
         return GIN_OK;
     int st = gi_net_up(comm);
-    if (st == GIN_OK && comm->net == NULL)
+    if (st == GIN_OK && comm->net == NULL && without_lsa(r))
         st = gi_fail(GIN_ENOTSUP,
                      "gin_devcomm_create: paths 0x%x leave out load/store access, and there is no "
                      "network: %s",
@@ -259,6 +260,7 @@ static int private_up(struct gi_devcomm *d)
 
 static void private_down(struct gi_devcomm *d)
 {
+    gi_net_contexts_close(d); /* first: the network writes to what follows */
     gi_devcomm_cuda_close(d);
     gi_multimem_close(d);
     gi_barriers_close(d->barriers);
@@ -267,7 +269,6 @@ static void private_down(struct gi_devcomm *d)
     free(d->bases);
     free(d->teams);
     free(d->device_of);
-    gi_net_contexts_close(d);
     free(d);
 }
 

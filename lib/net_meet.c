@@ -6,6 +6,7 @@
  * who outlive somebody know each other.
  */
 #include "net_ops.h"
+#include "net_wait.h"
 
 /* May the two have to do with each other by this network? */
 static bool concerns(const struct gi_devcomm *d, int world)
@@ -25,16 +26,16 @@ static int greet(struct gi_devcomm *d, struct gi_core_ctx *ctx, int world)
         .action = {.kind = GI_CORE_WORD_ADD,
                    .id = gin_i_desc_window(gin_heap_window(d->comm, GIN_KIND_HOST)),
                    .off = d->off}};
-    struct gi_wait w;
+    struct gi_net_wait w;
     int st, over = GIN_OK;
-    gi_net_wait_begin(&w, d->comm, d->comm->env.coll_timeout, "room to greet rank #");
-    w.detail[0] = (uint64_t)world;
+    gi_net_wait_begin(&w, d->comm, NULL, d->comm->env.coll_timeout, "room to greet rank #");
+    w.w.detail[0] = (uint64_t)world;
     do {
         gi_core_enter(ctx);
         st = gi_core_put(ctx, world, &p);
         gi_core_leave(ctx);
-    } while (st == GIN_EAGAIN && (over = gi_wait_step(&w)) == GIN_OK);
-    gi_net_wait_end(&w, d->comm);
+    } while (st == GIN_EAGAIN && (over = gi_net_wait_step(&w)) == GIN_OK);
+    gi_net_wait_end(&w);
     return over != GIN_OK ? over : st;
 }
 
@@ -48,12 +49,12 @@ static int settled(struct gi_core_ctx *ctx)
 
 static int await(struct gi_devcomm *d, struct gi_core_ctx *ctx)
 {
-    struct gi_wait w;
+    struct gi_net_wait w;
     int r, st = GIN_OK;
-    gi_net_wait_begin(&w, d->comm, d->comm->env.coll_timeout, "ranks that were greeted");
-    while ((r = settled(ctx)) == 0 && (st = gi_wait_step(&w)) == GIN_OK)
+    gi_net_wait_begin(&w, d->comm, NULL, d->comm->env.coll_timeout, "ranks that were greeted");
+    while ((r = settled(ctx)) == 0 && (st = gi_net_wait_step(&w)) == GIN_OK)
         continue;
-    gi_net_wait_end(&w, d->comm);
+    gi_net_wait_end(&w);
     return r == 1 ? GIN_OK : r < 0 ? r : st;
 }
 

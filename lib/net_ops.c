@@ -7,7 +7,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "net_lend.h"
 #include "net_ops.h"
+#include "net_wait.h"
 
 #define VALUE  16u /* bytes of a put that is cheaper copied than watched over */
 #define OTHERS 32u /* looks at a context to one at the others */
@@ -27,6 +29,14 @@ static void fill_config(struct gi_devcomm *d, uint32_t c, struct gi_core_ctx_con
                                            .stride = sizeof(*cells),
                                            .n = r->signals,
                                            .shared = true};
+}
+
+/* Is a rank reached by process_vm calls, too, which nothing on a context orders? */
+static bool is_beside(const struct gi_devcomm *d, int world)
+{
+    const gin_comm_t *comm = d->comm;
+    const int32_t *lsa_of = d->lsa_of != NULL ? d->lsa_of : comm->lsa_of;
+    return world != comm->rank && comm->shm->cma[world] && lsa_of[world] < 0;
 }
 
 int gi_net_contexts_open(struct gi_devcomm *d)
@@ -51,6 +61,8 @@ int gi_net_contexts_open(struct gi_devcomm *d)
         st = all;
     }
     free(config);
+    for (int r = 0; r < d->comm->size; r++)
+        d->net_beside = d->net_beside || is_beside(d, r);
     if (st != GIN_OK) {
         free(d->net);
         d->net = NULL;
@@ -62,6 +74,7 @@ void gi_net_contexts_close(struct gi_devcomm *d)
 {
     for (uint32_t c = 0; d->net != NULL && c <= d->reqs.contexts; c++)
         gi_core_ctx_close(d->net[c]);
+    gi_net_lend_close(d);
     free(d->net);
     d->net = NULL;
 }
@@ -93,8 +106,10 @@ int gi_net_allowed(const struct gi_devcomm *d, int world, const char *call)
     const gin_comm_t *comm = d->comm;
     const gin_devcomm_reqs_t *r = &d->reqs;
     if (d->net == NULL)
-        return gi_fail(GIN_ENOTSUP, "%s: rank %d needs the network, and there is none: %s", call,
-                       world, gi_net_why(comm));
+        return gi_fail(GIN_ENOTSUP, "%s: rank %d needs the network, %s%s", call, world,
+                       comm->net != NULL ? "which came up after this device communicator was made"
+                                         : "and there is none: ",
+                       comm->net != NULL ? "" : gi_net_why(comm));
     if (r->paths != 0 && !(r->paths & GIN_PATH_NET))
         return gi_fail(GIN_ENOTSUP,
                        "%s: rank %d is reached by the network, which reqs.paths 0x%x leave out "
@@ -116,7 +131,7 @@ int gi_net_allowed(const struct gi_devcomm *d, int world, const char *call)
 
 /* ---- failures ---- */
 
-static struct gi_core_ctx *context_of(const gin_t *g)
+static inline struct gi_core_ctx *context_of(const gin_t *g)
 {
     return gi_devcomm_of(g)->net[g->ctx->index];
 }
@@ -172,40 +187,22 @@ static int post_once(struct gi_core_ctx *ctx, int world, post_fn post, void *op)
     return st;
 }
 
-void gi_net_wait_begin(struct gi_wait *w, gin_comm_t *comm, uint64_t timeout_ns, const char *what)
-{
-    uint64_t deadline = timeout_ns != 0 ? gi_deadline_in(timeout_ns) : GI_NEVER;
-    gi_wait_begin(w, 0, deadline, gi_comm_health, comm, what);
-    w->rank = comm->rank;
-    if (comm->net != NULL) {
-        w->progress = gi_net_progress;
-        atomic_fetch_add_explicit(&comm->net->waiting, 1, memory_order_relaxed);
-    }
-}
-
-void gi_net_wait_end(struct gi_wait *w, gin_comm_t *comm)
-{
-    gi_wait_end(w);
-    if (comm->net != NULL)
-        atomic_fetch_sub_explicit(&comm->net->waiting, 1, memory_order_relaxed);
-}
-
 static int post_to(const gin_t *g, struct gi_core_ctx *ctx, int world, post_fn fn, void *op,
                    const char *call)
 {
     gin_comm_t *comm = gi_comm_of(g);
-    struct gi_wait w;
+    struct gi_net_wait w;
     int st = post_once(ctx, world, fn, op), over = GIN_OK;
     if (GIN_LIKELY(st == GIN_OK))
         return GIN_OK;
     if (st == GIN_EAGAIN) {
-        gi_net_wait_begin(&w, comm, 0, "room for an operation of context # to rank #");
-        w.check = gi_comm_whole;
-        w.detail[0] = g->ctx->index;
-        w.detail[1] = (uint64_t)world;
-        while (st == GIN_EAGAIN && (over = gi_wait_step(&w)) == GIN_OK)
+        gi_net_wait_begin(&w, comm, NULL, 0, "room for an operation of context # to rank #");
+        w.health = gi_comm_whole;
+        w.w.detail[0] = g->ctx->index;
+        w.w.detail[1] = (uint64_t)world;
+        while (st == GIN_EAGAIN && (over = gi_net_wait_step(&w)) == GIN_OK)
             st = post_once(ctx, world, fn, op);
-        gi_net_wait_end(&w, comm);
+        gi_net_wait_end(&w);
     }
     if (over != GIN_OK)
         return gi_fail_context("%s", call);
@@ -259,7 +256,7 @@ static int reached_yet(const struct until *u, gin_comm_t *comm, uint32_t i)
 static int wait_until(const struct until *u, gin_comm_t *comm, uint64_t timeout_ns, bool poll,
                       const char *call)
 {
-    struct gi_wait w;
+    struct gi_net_wait w;
     int st = GIN_OK, r = reached(u);
     for (uint32_t i = 0; r == 0 && !poll && i < comm->spin; i++)
         r = reached_yet(u, comm, i);
@@ -267,13 +264,13 @@ static int wait_until(const struct until *u, gin_comm_t *comm, uint64_t timeout_
         return GIN_EAGAIN;
     if (r == 0) {
         atomic_fetch_add_explicit(&comm->n_waits, 1, memory_order_relaxed);
-        gi_net_wait_begin(&w, comm, timeout_ns, "completion of context # (rank #)");
-        w.check = gi_comm_whole;
-        w.detail[0] = u->g != NULL ? u->g->ctx->index : 0;
-        w.detail[1] = (uint64_t)(int64_t)u->world;
-        while (r == 0 && (st = gi_wait_step(&w)) == GIN_OK)
+        gi_net_wait_begin(&w, comm, NULL, timeout_ns, "completion of context # (rank #)");
+        w.health = gi_comm_whole;
+        w.w.detail[0] = u->g != NULL ? u->g->ctx->index : 0;
+        w.w.detail[1] = (uint64_t)(int64_t)u->world;
+        while (r == 0 && (st = gi_net_wait_step(&w)) == GIN_OK)
             r = reached(u);
-        gi_net_wait_end(&w, comm);
+        gi_net_wait_end(&w);
     }
     if (r == 1)
         return GIN_OK;
@@ -293,13 +290,36 @@ static uint64_t mark_of(struct gi_core_ctx *ctx, int world)
     return mark;
 }
 
+/*
+ * What follows a fence may go by process_vm calls, which wait for nothing that the network carries:
+ * so the fence waits, for ranks that are reached both ways. (Load/store peers: settle_near().)
+ */
+static int fence_beside(const gin_t *g, struct gi_core_ctx *ctx, int world,
+                        const gin_wait_opt_t *opt, const char *call)
+{
+    const struct gi_devcomm *d = gi_devcomm_of(g);
+    uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
+    int first = world == GI_CORE_ALL ? 0 : world, st = GIN_OK;
+    int last = world == GI_CORE_ALL ? d->comm->size - 1 : world;
+    for (int r = first; r <= last && st == GIN_OK; r++) {
+        struct until u = {g, ctx, r, GIN_I_QUIET, 0};
+        if (!is_beside(d, r))
+            continue;
+        u.mark = mark_of(ctx, r);
+        st = wait_until(&u, d->comm, ns, opt != NULL && opt->poll, call);
+    }
+    return st;
+}
+
 static int complete_one(const gin_t *g, struct gi_core_ctx *ctx, int world,
                         enum gin_i_flush_what what, const gin_wait_opt_t *opt, const char *call)
 {
     const struct gi_devcomm *d = gi_devcomm_of(g);
     uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
-    if (what == GIN_I_FENCE)
-        return post_to(g, ctx, world, post_fence, NULL, call);
+    if (what == GIN_I_FENCE) {
+        int st = post_to(g, ctx, world, post_fence, NULL, call);
+        return st == GIN_OK && d->net_beside ? fence_beside(g, ctx, world, opt, call) : st;
+    }
     struct until u = {g, ctx, world, what, mark_of(ctx, world)};
     return wait_until(&u, d->comm, ns, opt != NULL && opt->poll, call);
 }
@@ -362,38 +382,13 @@ static int settle_near(const gin_t *g, int world, const char *call)
     return wait_until(&u, gi_comm_of(g), 0, false, call);
 }
 
-/* Memory that had to be registered for this one operation. */
-struct lent {
-    struct gi_core *core;
-    struct gi_core_region *region;
-};
-
-static int lend(const gin_t *g, void *addr, uint64_t bytes, struct gi_core_region **region,
-                struct lent *l)
+/* Of an operation that may have borrowed a registration: it is complete, or its status. */
+static int give_back(const gin_t *g, int world, struct gi_net_lent *l, int posted, const char *call)
 {
-    gin_comm_t *comm = gi_comm_of(g);
-    *l = (struct lent){.core = comm->net->core};
-    *region = NULL;
-    if (bytes == 0 || !comm->net->needs_region)
-        return GIN_OK;
-    *region = gi_net_region_of(comm, addr, bytes);
-    if (*region != NULL)
-        return GIN_OK;
-    const struct gi_core_region_config c = {
-        .memory = {.kind = GI_NET_HOST, .addr = addr, .bytes = bytes, .fd = -1}};
-    int st = gi_core_local_open(l->core, &c, &l->region);
-    *region = l->region;
-    return st;
-}
-
-/* The network reads and writes it no more. */
-static int give_back(const gin_t *g, int world, struct lent *l, int st, const char *call)
-{
-    if (l->region == NULL)
-        return st;
-    if (st == GIN_OK)
+    int st = posted;
+    if (posted == GIN_OK && l->mine)
         st = gi_net_wait_mark(g, world, gi_net_mark(g, world), NULL, call);
-    gi_core_region_close(l->core, l->region);
+    gi_net_lend_end(gi_devcomm_of(g), l, posted != GIN_OK || st == GIN_OK);
     return st;
 }
 
@@ -406,28 +401,28 @@ static bool takes_copy(gin_comm_t *comm, const struct gi_core_put *p)
 
 int gi_net_put(const gin_t *g, int world, struct gi_core_put *p, const char *call)
 {
-    struct lent l = {0};
+    struct gi_net_lent l = {.region = NULL};
     int st = gi_net_allowed(gi_devcomm_of(g), world, call);
     if (st != GIN_OK)
         return st;
     p->copy = takes_copy(gi_comm_of(g), p);
     if (!p->copy)
-        st = lend(g, (void *)(uintptr_t)p->src, p->bytes, &p->region, &l);
+        st = gi_net_lend(gi_comm_of(g), (void *)(uintptr_t)p->src, p->bytes, &l);
+    p->region = l.region;
     if (st == GIN_OK)
-        st = post(g, world, post_put, p, call);
-    st = give_back(g, world, &l, st, call);
+        st = give_back(g, world, &l, post(g, world, post_put, p, call), call);
     return st == GIN_OK ? settle_near(g, world, call) : st;
 }
 
 int gi_net_get(const gin_t *g, int world, struct gi_core_get *p, const char *call)
 {
-    struct lent l = {0};
+    struct gi_net_lent l = {.region = NULL};
     int st = gi_net_allowed(gi_devcomm_of(g), world, call);
     if (st == GIN_OK)
-        st = lend(g, p->dst, p->bytes, &p->region, &l);
+        st = gi_net_lend(gi_comm_of(g), p->dst, p->bytes, &l);
+    p->region = l.region;
     if (st == GIN_OK)
-        st = post(g, world, post_get, p, call);
-    st = give_back(g, world, &l, st, call);
+        st = give_back(g, world, &l, post(g, world, post_get, p, call), call);
     return st == GIN_OK ? settle_near(g, world, call) : st;
 }
 
@@ -481,20 +476,20 @@ static int await(const gin_t *g, int world, struct answer *a, const char *call)
 {
     gin_comm_t *comm = gi_comm_of(g);
     struct gi_core_ctx *ctx = context_of(g);
-    struct gi_wait w;
+    struct gi_net_wait w;
     int st = GIN_OK;
     for (uint32_t i = 0; i < comm->spin && !is_answered(a); i++)
         gi_net_drive(comm, ctx);
-    gi_net_wait_begin(&w, comm, 0, "an atomic of context # at rank #");
-    w.check = gi_comm_whole;
-    w.detail[0] = g->ctx->index;
-    w.detail[1] = (uint64_t)world;
+    gi_net_wait_begin(&w, comm, NULL, 0, "an atomic of context # at rank #");
+    w.health = gi_comm_whole;
+    w.w.detail[0] = g->ctx->index;
+    w.w.detail[1] = (uint64_t)world;
     while (!is_answered(a) && st == GIN_OK) {
         gi_net_drive(comm, ctx);
         if (!is_answered(a))
-            st = gi_wait_step(&w);
+            st = gi_net_wait_step(&w);
     }
-    gi_net_wait_end(&w, comm);
+    gi_net_wait_end(&w);
     int got = atomic_load_explicit(&a->status, memory_order_acquire);
     if (got == GIN_OK)
         return GIN_OK;

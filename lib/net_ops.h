@@ -37,11 +37,6 @@ int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_op
 /* Everything on all device communicators is complete at its targets. */
 int gi_net_quiet_all(gin_comm_t *comm, const char *call);
 
-/* gi_wait_begin() and _end() of a wait in earnest, which drives the network if there is one. It
- * ends with any rank's death; where the core knows whom it is for, set check to gi_comm_whole. */
-void gi_net_wait_begin(struct gi_wait *w, gin_comm_t *comm, uint64_t timeout_ns, const char *what);
-void gi_net_wait_end(struct gi_wait *w, gin_comm_t *comm);
-
 /* Of a barrier: raise a word of the heap at a rank by one. GIN_EAGAIN: not now. */
 int gi_net_tick(struct gi_devcomm *d, int world, uint64_t heap_off);
 

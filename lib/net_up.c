@@ -41,9 +41,9 @@ void gi_net_use(const struct gi_net_ops *ops, const void *(*more)(int rank))
 
 void gi_net_progress(void *arg)
 {
-    gin_comm_t *comm = arg;
-    if (comm->net != NULL)
-        gi_core_poll_some(comm->net->core);
+    struct gi_net *n = gi_net_of(arg);
+    if (n != NULL)
+        gi_core_poll_some(n->core);
 }
 
 /*
@@ -279,7 +279,7 @@ int gi_net_up(gin_comm_t *comm)
     }
     if (st == GIN_OK) {
         describe(n, &mine);
-        comm->net = n;
+        GIN_STORE_RELEASE(&comm->net, n); /* other threads may be waiting for signals */
         gi_net_windows_up(comm);
         return GIN_OK;
     }

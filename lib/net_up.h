@@ -61,6 +61,12 @@ void gi_net_windows_down(gin_comm_t *comm);
 /* May a window's memory be reached by it at other ranks? */
 bool gi_net_has(const gin_comm_t *comm, const struct gi_window *p);
 
+/* The network, or NULL; another thread may be bringing it up. */
+static inline struct gi_net *gi_net_of(const gin_comm_t *comm)
+{
+    return GIN_LOAD_ACQUIRE(&comm->net);
+}
+
 /* Drive it once; of a waiting loop. arg: gin_comm_t *, with or without a network. */
 void gi_net_progress(void *arg);
 /* For a loop that waits for something of one context; NULL: of none, or without a network. */

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "devcomm.h"
+#include "net_wait.h"
 
 static struct gin_i_dc dead_dc;
 static struct gin_i_ctx dead_ctx = {.dc = &dead_dc};
@@ -67,6 +67,8 @@ int gin_i_status(const gin_t *g)
     if (g->dc->magic != GIN_DEVCOMM_MAGIC)
         return GIN_ESTATE;
     int sticky = GIN_LOAD_RELAXED(&g->ctx->error);
+    if (sticky == GIN_OK)
+        sticky = gi_net_status(g);
     if (sticky == GIN_OK)
         sticky = gi_comm_status_quiet(gi_comm_of(g));
     return sticky != GIN_OK ? sticky : gin_last_status();

@@ -120,11 +120,13 @@ int gi_op_live(const gin_t *g, const char *call, const struct gin_i_window *w, u
                    call, bytes, at);
 }
 
-/* The path to a window: load and store are left out by the requirements, or by this operation. */
+/* The path to a window: near ones may be left out by the requirements, or by this operation. */
 static gin_path_t op_path(struct op *o, const struct gin_i_window *w, uint64_t off, void **addr)
 {
     gin_path_t path = gi_window_reach(o->comm, w, o->world, off, addr, &o->pid);
-    bool leave = o->nic_only || (path == GIN_PATH_LSA && o->g->lsa_of[o->world] < 0);
+    uint32_t paths = gi_devcomm_of(o->g)->reqs.paths;
+    bool leave = o->nic_only || (path == GIN_PATH_LSA && o->g->lsa_of[o->world] < 0) ||
+                 (path == GIN_PATH_CMA && (paths & (GIN_PATH_CMA | GIN_PATH_NET)) == GIN_PATH_NET);
     return leave && path != GIN_PATH_NONE ? gi_window_reach_net(o->comm, w, o->world) : path;
 }
 

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "net_ops.h"
+#include "net_wait.h"
 
 #define ROLLING ((gin_cmp_t)-1)
 
@@ -132,24 +132,44 @@ static int late(const struct waiting *w, uint64_t ns)
 static int wait_long(struct waiting *w, uint64_t timeout_ns)
 {
     gin_comm_t *comm = gi_comm_of(w->g);
-    struct gi_wait loop;
+    struct gi_net_wait loop;
     int st = GIN_OK;
     atomic_fetch_add_explicit(&comm->n_waits, 1, memory_order_relaxed);
-    gi_net_wait_begin(&loop, comm, timeout_ns, w->what);
-    loop.detail[1] = w->g->ctx->index;
+    gi_net_wait_begin(&loop, comm, gi_net_context(w->g), timeout_ns, w->what);
+    loop.w.detail[1] = w->g->ctx->index;
     while (!over(w)) {
-        loop.detail[0] = w->id;
-        loop.detail[2] = value_of(&w->c);
-        loop.detail[3] = w->c.operand;
-        st = gi_wait_step(&loop);
+        loop.w.detail[0] = w->id;
+        loop.w.detail[2] = value_of(&w->c);
+        loop.w.detail[3] = w->c.operand;
+        st = gi_net_wait_step(&loop);
         if (st != GIN_OK)
             break;
     }
-    gi_net_wait_end(&loop, comm);
+    gi_net_wait_end(&loop);
     if (st == GIN_OK || over(w))
         return GIN_OK;
     if (st == GIN_ETIMEDOUT)
         return late(w, timeout_ns);
+    gi_net_status(w->g);
+    return gi_fail_context("%s: waiting for %s %" PRIu64 " of context %" PRIu32, w->call, w->noun,
+                           w->id, w->g->ctx->index);
+}
+
+/* One look of a program that polls: it learns of failures, too. */
+static int poll_once(struct waiting *w)
+{
+    struct gi_core_ctx *ctx = gi_net_context(w->g);
+    const struct gi_net_wait n = {.comm = gi_comm_of(w->g),
+                                  .health = gi_comm_health,
+                                  .health_arg = gi_comm_of(w->g),
+                                  .ctx = ctx};
+    gi_net_drive(n.comm, ctx);
+    if (over(w))
+        return GIN_OK;
+    int st = gi_net_failed(&n);
+    if (GIN_LIKELY(st == GIN_OK))
+        return GIN_EAGAIN;
+    gi_net_status(w->g);
     return gi_fail_context("%s: waiting for %s %" PRIu64 " of context %" PRIu32, w->call, w->noun,
                            w->id, w->g->ctx->index);
 }
@@ -157,13 +177,11 @@ static int wait_long(struct waiting *w, uint64_t timeout_ns)
 static int run(struct waiting *w)
 {
     const struct gi_devcomm *d = gi_devcomm_of(w->g);
-    struct gi_core_ctx *ctx = d->net != NULL ? d->net[w->g->ctx->index] : NULL;
+    struct gi_core_ctx *ctx = gi_net_context(w->g);
     if (over(w))
         return GIN_OK;
-    if (w->opt != NULL && w->opt->poll) {
-        gi_net_drive(d->comm, ctx);
-        return over(w) ? GIN_OK : GIN_EAGAIN;
-    }
+    if (w->opt != NULL && w->opt->poll)
+        return poll_once(w);
     for (uint32_t i = 0; i < d->comm->spin; i++) {
         if (ctx != NULL)
             gi_net_drive(d->comm, ctx); /* takes longer than a pause */

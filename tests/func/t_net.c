@@ -94,6 +94,53 @@ MP_TEST_OPT(paths_of_the_network_only, .ranks = "2")
     move(mp);
 }
 
+static uint64_t process_vm_calls(const struct mp *mp)
+{
+    gin_stats_t stats = {.size_of = sizeof(stats)};
+    EXPECT_OK(gin_stats(mp->comm, &stats));
+    return stats.cma_calls;
+}
+
+/* A signalled put into user memory of a rank on this host, an atomic there, a get from it. */
+static void move_in_user_memory(struct mp *mp)
+{
+    static uint64_t own[8][64]; /* by rank, where ranks are threads */
+    uint64_t *mine = own[mp->rank], back[2] = {0, 0}, old = 9;
+    gin_team_t w = gin_world(&mp->g);
+    gin_window_t win;
+    memset(mine, 0, sizeof(own[0]));
+    EXPECT_OK(gin_window_register(mp->comm, mine, sizeof(own[0]), 0, &win));
+    EXPECT_OK(gin_put_value(&mp->g, gin_thread(), w, right(mp), gin_at(win, 8),
+                            70 + (uint64_t)mp->rank, 8, gin_set_at(gin_at(win, 504), 6)));
+    EXPECT_OK(gin_wait_signal_at(&mp->g, gin_thread(), gin_at(win, 504), 6, NULL));
+    EXPECT_EQ_U64(mine[1], 70 + (uint64_t)left(mp));
+    EXPECT_OK(gin_amo_fetch_add(&mp->g, gin_thread(), w, right(mp), gin_at(win, 16), 5, &old));
+    EXPECT_EQ_U64(old, 0);
+    EXPECT_OK(gin_quiet(&mp->g, gin_thread()));
+    EXPECT_OK(gin_get(&mp->g, gin_thread(), w, right(mp), gin_at(win, 8), gin_at_local(back), 16));
+    EXPECT_OK(gin_flush(&mp->g, gin_thread()));
+    EXPECT_EQ_U64(back[0], 70 + (uint64_t)mp->rank);
+    EXPECT_EQ_U64(back[1], 5);
+    EXPECT_OK(gin_window_deregister(mp->comm, win));
+}
+
+/* Without process_vm calls user memory of this host takes the network, too. */
+MP_TEST_OPT(user_memory_near_by_the_network, .ranks = "2")
+{
+    static const uint32_t paths[] = {GIN_PATH_NET, GIN_PATH_LSA | GIN_PATH_NET};
+    gin_devcomm_reqs_t reqs;
+    for (int i = 0; i < 2; i++) {
+        gin_devcomm_reqs_init(&reqs);
+        reqs.paths = paths[i];
+        if (!up(mp, &reqs))
+            return;
+        uint64_t calls = process_vm_calls(mp);
+        move_in_user_memory(mp);
+        EXPECT_EQ_U64(process_vm_calls(mp), calls);
+        EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+    }
+}
+
 /* And for single operations: the next signal by load and store covers them. */
 MP_TEST_OPT(nic_only, .ranks = "4", .hosts = "AABB")
 {

@@ -77,8 +77,12 @@ GIN_OP int gin_wait_signal_x(const gin_t *g, gin_group_t grp, uint32_t id, uint6
 GIN_OP int gin_test_signal(const gin_t *g, gin_group_t grp, uint32_t id, uint64_t least)
 {
     gin_wait_opt_t once = {0, 0, 1};
-    if (GIN_LIKELY(id < g->ctx->n_signals && grp.kind == GIN_GROUP_THREAD))
-        return gin_i_rolling_le(least, gin_i_signal_value(g, id), 64) ? GIN_OK : GIN_EAGAIN;
+    if (GIN_LIKELY(id < g->ctx->n_signals && grp.kind == GIN_GROUP_THREAD)) {
+        if (gin_i_rolling_le(least, gin_i_signal_value(g, id), 64))
+            return GIN_OK;
+        if (!(g->flags & GIN_I_DC_NET)) /* else the library drives it, and knows of failures */
+            return GIN_EAGAIN;
+    }
     return gin_i_wait_signal(g, grp, id, least, &once);
 }
 

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A wait in earnest looks at three things that may end it: the clock, the communicator, and the
+ * context on the network, where it has one. The network that it began with is the one it is counted
+ * at: another thread may bring one up meanwhile.
+ */
+#include "net_wait.h"
+
+struct gi_core_ctx *gi_net_context(const gin_t *g)
+{
+    struct gi_core_ctx **net = gi_devcomm_of(g)->net;
+    return net != NULL && g->ctx->index != GIN_ALL_CONTEXTS ? net[g->ctx->index] : NULL;
+}
+
+int gi_net_status(const gin_t *g)
+{
+    const struct gi_devcomm *d = gi_devcomm_of(g);
+    bool all = g->ctx->index == GIN_ALL_CONTEXTS;
+    int st = GIN_OK;
+    for (uint32_t c = 0; st == GIN_OK && d->net != NULL && c < d->reqs.contexts; c++)
+        if (all || c == g->ctx->index)
+            st = gi_core_ctx_status(d->net[c], NULL, NULL);
+    if (st != GIN_OK)
+        GIN_STORE_RELAXED(&g->ctx->error, st);
+    return st;
+}
+
+static int context_failed(const struct gi_net_wait *n)
+{
+    int rank;
+    const char *text;
+    int st = n->ctx != NULL ? gi_core_ctx_status(n->ctx, &rank, &text) : GIN_OK;
+    if (GIN_LIKELY(st == GIN_OK))
+        return GIN_OK;
+    if (rank >= 0 && n->ignores != NULL && n->ignores(n->arg, rank))
+        return GIN_OK;
+    return gi_fail(st, "%s", text);
+}
+
+int gi_net_failed(const struct gi_net_wait *n)
+{
+    int st = GIN_OK;
+    if (GIN_UNLIKELY(gi_comm_status_quiet(n->comm) != GIN_OK))
+        st = n->health(n->health_arg);
+    return st == GIN_OK ? context_failed(n) : st;
+}
+
+static int check(void *arg)
+{
+    const struct gi_net_wait *n = arg;
+    int st = n->health(n->health_arg);
+    return st == GIN_OK ? context_failed(n) : st;
+}
+
+static void drive(void *arg)
+{
+    const struct gi_net_wait *n = arg;
+    gi_core_poll_some(n->net->core);
+}
+
+void gi_net_wait_begin(struct gi_net_wait *n, gin_comm_t *comm, const struct gi_core_ctx *ctx,
+                       uint64_t timeout_ns, const char *what)
+{
+    uint64_t deadline = timeout_ns != 0 ? gi_deadline_in(timeout_ns) : GI_NEVER;
+    *n = (struct gi_net_wait){.comm = comm,
+                              .health = gi_comm_health,
+                              .health_arg = comm,
+                              .net = gi_net_of(comm),
+                              .ctx = ctx};
+    gi_wait_begin(&n->w, 0, deadline, check, n, what);
+    n->w.rank = comm->rank;
+    if (n->net == NULL)
+        return;
+    n->w.progress = drive;
+    atomic_fetch_add_explicit(&n->net->waiting, 1, memory_order_relaxed);
+}
+
+void gi_net_wait_end(struct gi_net_wait *n)
+{
+    gi_wait_end(&n->w);
+    if (n->net != NULL)
+        atomic_fetch_sub_explicit(&n->net->waiting, 1, memory_order_relaxed);
+}

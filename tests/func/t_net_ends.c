@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What host threads see when the network behind their calls fails, is late or comes up beside
+ * them, on a network that is made to do so.
+ */
+#include <string.h>
+#include "tests/func/made_net.h"
+
+/* clang-format off */
+/* Nothing in order, complete here long before it is there. */
+static const struct gi_net_caps lazy = {
+    .max_msg = 4096, .msg_max = 128, .depth = 64, .align = 1, .thread_safe = true,
+    .dc = GI_NET_DC_YES, .imm_bits = 64, .name = "lazy", .version = "0", .notes = ""};
+/* Wants local memory registered. */
+static const struct gi_net_caps registered = {
+    .max_msg = 4096, .msg_max = 128, .depth = 64, .align = 1, .thread_safe = true,
+    .waw_bytes = GI_NET_UNLIMITED, .saw = true, .was = true, .raw = true, .sas = true,
+    .imm_bits = 64, .mr_local = true, .name = "registered", .version = "0", .notes = ""};
+/* clang-format on */
+
+/* ---- waits end with the network ---- */
+
+/* What rank 0 waits for never comes: its network has died. */
+MP_TEST_OPT(waits_end_with_their_context, .ranks = "2", .hosts = "AB", .only = MP_THREADS,
+            .bare = true)
+{
+    const gin_wait_opt_t once = {.poll = 1};
+    uint64_t *word = NULL;
+    if (!made_up(mp, NULL) || !mp_dev(mp, NULL) ||
+        !EXPECT((word = gin_calloc(mp->comm, 1, 64)) != NULL))
+        return;
+    const gin_t *g = &mp->g;
+    gin_at_t at = gin_at_ptr(g, word);
+    if (mp->rank == 0) {
+        size_t which;
+        const uint32_t ids[] = {1, 2};
+        const uint64_t least[] = {1, 1};
+        EXPECT_EQ_INT(gin_wait_signal_x(g, gin_thread(), 0, 1, &once), GIN_EAGAIN);
+        EXPECT_OK(gin_status(g));
+        made_fail(mp, GI_FAULT_PROGRESS, GIN_ENET);
+        mp_step(mp, "waits");
+        EXPECT_FAILS(gin_wait_signal(g, gin_thread(), 0, 1), GIN_ENET, "signal 0");
+        EXPECT_EQ_INT(gin_status(g), GIN_ENET);
+        EXPECT_FAILS(gin_wait_signal_any(g, gin_thread(), ids, least, 2, NULL, &which, NULL),
+                     GIN_ENET, "signal");
+        EXPECT_FAILS(gin_wait_signal_at(g, gin_thread(), at, 1, NULL), GIN_ENET, "word");
+        EXPECT_FAILS(gin_wait_counter(g, gin_thread(), 3, 1), GIN_ENET, "counter 3");
+        EXPECT_FAILS(gin_wait_signal_x(g, gin_thread(), 0, 1, &once), GIN_ENET, "signal 0");
+        EXPECT_EQ_INT(gin_test_signal(g, gin_thread(), 0, 1), GIN_ENET);
+        mp_step(mp, "barrier");
+        EXPECT_FAILS(
+            gin_barrier(g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL, GIN_FENCE_NONE),
+            GIN_ENET, "");
+        EXPECT_FAILS(gin_barrier_x(g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL,
+                                   GIN_FENCE_NONE, &once),
+                     GIN_ENET, "");
+        mp_step(mp, "flush and quiet");
+        EXPECT_FAILS(gin_put_value(g, gin_thread(), gin_world(g), 1, at, 1, 8, gin_no_action()),
+                     GIN_ENET, "gin_put");
+        EXPECT_FAILS(gin_quiet(g, gin_thread()), GIN_ENET, "gin_quiet");
+        EXPECT_FAILS(gin_flush(g, gin_thread()), GIN_ENET, "gin_flush");
+    }
+    mp_barrier(mp);
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+    EXPECT_OK(gin_free(mp->comm, word));
+    made_down(mp);
+}
+
+/* ---- registrations that an operation borrowed ---- */
+
+/* The peer takes nothing: the call gives up, and the network still has the memory. */
+MP_TEST_OPT(lent_memory_outlives_a_timeout, .ranks = "2", .hosts = "AB", .only = MP_THREADS,
+            .bare = true, .env = "GINSHMEM_COLL_TIMEOUT=2s")
+{
+    static char src[4096], dst[4096];
+    struct made_rank *m = &made.rank[mp->rank];
+    gin_devcomm_reqs_t reqs;
+    char *block = NULL;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.wait_timeout_ns = 20000000;
+    if (!made_up(mp, &registered) || !mp_dev(mp, &reqs) ||
+        !EXPECT((block = gin_calloc(mp->comm, 1, 4096)) != NULL))
+        return;
+    gin_team_t w = gin_world(&mp->g);
+    gin_at_t at = gin_at_ptr(&mp->g, block);
+    if (mp->rank == 0) {
+        EXPECT_OK(
+            gin_put(&mp->g, gin_thread(), w, 1, at, gin_at_local(src), 4000, gin_no_action()));
+        int had = atomic_load(&m->deregs);
+        EXPECT(had > 0); /* given back at once */
+        gi_fault_peer(m->domain, 1, GI_FAULT_PEER_SILENT);
+        EXPECT_FAILS(
+            gin_put(&mp->g, gin_thread(), w, 1, at, gin_at_local(src), 4096, gin_no_action()),
+            GIN_ETIMEDOUT, "gin_put");
+        EXPECT_FAILS(gin_get(&mp->g, gin_thread(), w, 1, at, gin_at_local(dst), 4096),
+                     GIN_ETIMEDOUT, "gin_get");
+        EXPECT_EQ_INT(atomic_load(&m->deregs), had);
+        mp_barrier(mp);
+        mp_step(mp, "destroy");
+        EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+        EXPECT(atomic_load(&m->deregs) >= had + 2);
+    } else {
+        mp_barrier(mp);
+        EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+    }
+    made_down(mp);
+}
+
+/* ---- teardown ---- */
+
+static const struct gin_i_dc *closing_dc[MADE_RANKS];
+static atomic_int closed_late;
+
+static void look_at_dc(int rank)
+{
+    if (closing_dc[rank] != NULL && closing_dc[rank]->magic != GIN_DEVCOMM_MAGIC)
+        atomic_fetch_add(&closed_late, 1);
+}
+
+/* What the network may still write to goes after its contexts. */
+MP_TEST_OPT(contexts_close_before_their_memory, .ranks = "2", .hosts = "AB", .only = MP_THREADS,
+            .bare = true)
+{
+    if (!made_up(mp, NULL) || !mp_dev(mp, NULL))
+        return;
+    closing_dc[mp->rank] = mp->g.dc;
+    made.rank[mp->rank].on_lane_close = look_at_dc;
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+    EXPECT_EQ_INT(atomic_load(&closed_late), 0);
+    made.rank[mp->rank].on_lane_close = NULL;
+    made_down(mp);
+}
+
+/* ---- a network that comes up under a wait ---- */
+
+static void *wait_for_signal(void *arg)
+{
+    struct mp *mp = arg;
+    EXPECT_OK(gin_wait_signal(&mp->g, gin_thread(), 5, 1));
+    return NULL;
+}
+
+MP_TEST_OPT(a_wait_older_than_the_network, .ranks = "2", .only = MP_THREADS, .bare = true)
+{
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_t far;
+    pthread_t thread;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.paths = GIN_PATH_NET;
+    if (!made_up(mp, NULL) || !mp_dev(mp, NULL))
+        return;
+    uint64_t waits = atomic_load(&mp->comm->n_waits);
+    EXPECT_EQ_INT(pthread_create(&thread, NULL, wait_for_signal, mp), 0);
+    while (atomic_load(&mp->comm->n_waits) == waits)
+        gi_os_yield();
+    EXPECT_OK(gin_devcomm_create(mp->comm, &reqs, &far));
+    EXPECT(mp->comm->net != NULL);
+    EXPECT_OK(gin_signal(&mp->g, gin_thread(), gin_world(&mp->g), 1 - mp->rank, gin_weak_inc(5)));
+    pthread_join(thread, NULL);
+    if (mp->comm->net != NULL)
+        EXPECT_EQ_INT(atomic_load(&mp->comm->net->waiting), 0);
+    /* and the older device communicator says why it does not use it */
+    gin_op_opt_t nic = {.flags = GIN_NIC_ONLY};
+    EXPECT_FAILS(
+        gin_signal_x(&mp->g, gin_thread(), gin_world(&mp->g), 1 - mp->rank, gin_weak_inc(6), &nic),
+        GIN_ENOTSUP, "after this device communicator");
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &far));
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+    made_down(mp);
+}
+
+/* ---- a fence between two paths ---- */
+
+/* The heap by the network, user memory by process_vm calls: nothing but the fence orders them. */
+MP_TEST_OPT(fence_before_process_vm, .ranks = "2", .only = MP_THREADS, .bare = true,
+            .env = "GINSHMEM_DISABLE_LSA=1")
+{
+    static uint64_t own[2][8];
+    static uint64_t *heap[2];
+    gin_window_t win;
+    struct made_rank *m = &made.rank[mp->rank];
+    m->plan.hold = 16;
+    m->plan.early = true;
+    if (!made_up(mp, &lazy) || !mp_dev(mp, NULL) ||
+        !EXPECT((heap[mp->rank] = gin_calloc(mp->comm, 64, 8)) != NULL))
+        return;
+    EXPECT_OK(gin_window_register(mp->comm, own[mp->rank], sizeof(own[0]), 0, &win));
+    bool cma = gin_window_path(mp->comm, win, 1 - mp->rank) == GIN_PATH_CMA;
+    gin_team_t w = gin_world(&mp->g);
+    for (uint64_t i = 1; cma && mp->rank == 0 && i <= 200; i++) {
+        EXPECT_OK(gin_put_value(&mp->g, gin_thread(), w, 1, gin_at_ptr(&mp->g, heap[0] + i % 64), i,
+                                8, gin_no_action()));
+        EXPECT_OK(i % 2 ? gin_fence(&mp->g, gin_thread(), w, 1)
+                        : gin_fence_all(&mp->g, gin_thread()));
+        EXPECT_OK(gin_put_value(&mp->g, gin_thread(), w, 1, gin_at(win, 8), i, 8, gin_no_action()));
+        EXPECT_EQ_U64(GIN_LOAD_ACQUIRE(&own[1][1]), i);
+        EXPECT_EQ_U64(GIN_LOAD_RELAXED(heap[1] + i % 64), i);
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_OK(gin_window_deregister(mp->comm, win));
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+    made_down(mp);
+    if (!cma)
+        mp_skip(mp, "no process_vm calls");
+}
