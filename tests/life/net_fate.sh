@@ -16,8 +16,8 @@ D=$(mktemp -d "${TMPDIR:-/tmp}/fate.XXXXXX")
 trap 'rm -rf "$D"' EXIT
 phases=(bringup put barrier wait collective finalize)
 failed=0 runs=0
-export GINSHMEM_PEER_TIMEOUT=${GINSHMEM_PEER_TIMEOUT-3s} GINSHMEM_INIT_TIMEOUT=15s
-export GINSHMEM_COLL_TIMEOUT=15s
+export GINSHMEM_PEER_TIMEOUT=${GINSHMEM_PEER_TIMEOUT-3s} GINSHMEM_INIT_TIMEOUT=${GINSHMEM_INIT_TIMEOUT-15s}
+export GINSHMEM_COLL_TIMEOUT=$GINSHMEM_INIT_TIMEOUT
 
 if grep -q -e '-fsanitize=thread' Makefile 2>/dev/null; then
     echo "SKIP: libfabric is not built for the race detector"
