@@ -16,7 +16,7 @@ D=$(mktemp -d "${TMPDIR:-/tmp}/fate.XXXXXX")
 trap 'rm -rf "$D"' EXIT
 phases=(bringup put barrier wait collective finalize)
 failed=0 runs=0
-export GINSHMEM_PEER_TIMEOUT=${GINSHMEM_PEER_TIMEOUT-3s}
+silence=${GINSHMEM_PEER_TIMEOUT-3s}
 
 if grep -q -e '-fsanitize=thread' Makefile 2>/dev/null; then
     echo "SKIP: libfabric is not built for the race detector"
@@ -79,6 +79,9 @@ judge() {
 one() {
     local phase=$1 fault=$2 us=$3 bed=() rc name="$1 $2 after $3 us, ${GINSHMEM_PROVIDER-the choice}"
     case $fault in cut | flap | half) bed=("${netns[@]}") ;; esac
+    # only who says nothing more is found by its silence
+    export GINSHMEM_PEER_TIMEOUT=30s
+    case $fault in stop | cut | half) GINSHMEM_PEER_TIMEOUT=$silence ;; esac
     # while ranks meet for the first time only deadlines tell of one that is stopped
     export GINSHMEM_INIT_TIMEOUT=30s
     case $phase-$fault in bringup-stop | bringup-cut) GINSHMEM_INIT_TIMEOUT=5s ;; esac
