@@ -63,22 +63,18 @@ struct gi_net_caps {
     bool target_passive; /* reads and writes need no call at the target */
     bool cq_overrun;     /* nobody protects the completion queue: bound what can arrive */
     /* sizes */
-    uint64_t inject;   /* most bytes of a write with GI_NET_INLINE; 0: none can */
-    uint64_t max_msg;  /* most bytes of one read or write, at least 1 */
-    uint32_t msg_max;  /* most bytes of a message, 64 .. GI_NET_MSG_MAX */
-    uint32_t depth;    /* requests in flight per lane */
-    uint32_t recvs;    /* messages per peer that may be under way; 0: the provider queues them */
-    uint32_t align;    /* of local addresses; 1: none */
-    uint32_t max_regs; /* 0: no limit known */
+    uint64_t inject;  /* most bytes of a write with GI_NET_INLINE; 0: none can */
+    uint64_t max_msg; /* most bytes of one read or write, at least 1 */
+    uint32_t msg_max; /* most bytes of a message, 64 .. GI_NET_MSG_MAX */
+    uint32_t depth;   /* requests in flight per lane */
+    uint32_t recvs;   /* messages per peer that may be under way; 0: the provider queues them */
     /* memory registration */
     bool mr_local; /* local memory must be registered (`mr` of reads and writes) */
     bool mr_hmem;  /* device memory can be registered, by pointer */
     bool mr_dmabuf;
     /* driving it */
-    bool wait_fd;        /* progress_fd() gives one that may be slept on */
-    bool thread_safe;    /* lanes of one domain may be used by several threads at the same time */
-    bool meet_early;     /* ranks that meet first beside a third one's death may lose something */
-    bool peer_av_needed; /* a target must have connected its sources before they write */
+    bool wait_fd;    /* progress_fd() gives one that may be slept on */
+    bool meet_early; /* ranks that meet first beside a third one's death may lose something */
     /* for gininfo: who it is; what a quirk or the self-test took away and why, '\n' between */
     const char *name, *version;
     const char *notes;
@@ -201,8 +197,9 @@ struct gi_net_ops {
     /* -- lane: one per context and rail */
     /* My name for connect() at the peers; *len: room in, length out. */
     int (*name)(struct gi_net_lane *l, void *blob, uint32_t *len);
-    /* Make a peer known, myself included. Called once per peer before the first post to it, for
-     * all of them before any. May complete later: posts are GIN_EAGAIN until then. */
+    /* Make a peer known, myself included. Called once per peer, and nobody posts to a lane before
+     * it knows all its peers: some networks refuse what comes from others. May complete later:
+     * posts are GIN_EAGAIN until then. */
     int (*connect)(struct gi_net_lane *l, int peer, const void *blob, uint32_t len);
     int (*write)(struct gi_net_lane *l, const struct gi_net_io *io);
     int (*read)(struct gi_net_lane *l, const struct gi_net_io *io);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "tests/providers/bed.h"
-#include "transport/ofi/ofi.h"
+#include "transport/ofi/ofi_int.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define NOT_HERE 1
@@ -263,6 +263,92 @@ out:
     bed_close(&b);
 }
 
+/* ---- which provider, and its record ---- */
+
+static bool opens(const struct gi_ofi_more *more, const char *provider, int size, bool self_test,
+                  struct gi_net_domain **d)
+{
+    struct gi_net_config c = {
+        .provider = provider, .size = size, .self_test = self_test, .more = more};
+    return gi_ofi_ops.open(&c, d) == GIN_OK;
+}
+
+/* What is there but does not work is passed over, and the record says so. */
+MP_TEST_OPT(passed_over, .ranks = "1", .bare = true)
+{
+    static const char *const three[] = {"nonsense", "shm", "tcp;ofi_rxm", NULL};
+    static const char *const two[] = {"nonsense", "shm", NULL};
+    struct gi_ofi_more more = {.names = three, .refuse = "shm"};
+    struct gi_net_domain *d;
+    if (NOT_HERE || !opens(NULL, "tcp;ofi_rxm", 1, true, &d))
+        MP_SKIP("tcp;ofi_rxm is not here");
+    gi_ofi_ops.close(d);
+    if (!EXPECT(opens(&more, NULL, 1, true, &d)))
+        return;
+    EXPECT(strcmp(gi_ofi_ops.caps(d)->name, "tcp;ofi_rxm") == 0);
+    EXPECT(strstr(gi_ofi_ops.caps(d)->notes, "passed over: shm: ") != NULL);
+    gi_ofi_ops.close(d);
+    more.names = two;
+    EXPECT(!opens(&more, NULL, 1, true, &d));
+    EXPECT(strstr(gin_last_error(), "nonsense: ") != NULL);
+    EXPECT(strstr(gin_last_error(), "shm: ") != NULL);
+    /* named, nothing else will do */
+    EXPECT(!opens(&more, "shm", 1, true, &d));
+}
+
+/* What finds no receive is lost, and peers share a lane's: their shares fit, or it is refused. */
+MP_TEST_OPT(receives_are_shared, .ranks = "1", .bare = true)
+{
+    static const int sizes[] = {1, 2, 8, 16, 40, 3000};
+    struct gi_net_domain *d;
+    if (NOT_HERE || !opens(NULL, "sockets", 1, false, &d))
+        MP_SKIP("sockets is not here");
+    gi_ofi_ops.close(d);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        if (!opens(NULL, "sockets", sizes[i], false, &d)) {
+            EXPECT(sizes[i] == 3000 && strstr(gin_last_error(), "3000 ranks") != NULL);
+            continue;
+        }
+        uint32_t each = gi_ofi_ops.caps(d)->recvs, all = gi_ofi_domain(d)->receives;
+        EXPECT(each != 0 && (uint64_t)each * (unsigned)sizes[i] <= all);
+        gi_ofi_ops.close(d);
+    }
+}
+
+/* On both sides of what is sent without a slot; the source is the caller's again at once. */
+static void short_msg(struct bed *b, int peer, const void *bytes, uint32_t len)
+{
+    (void)peer;
+    MP_CHECK_PATTERN(bytes, len, *(uint64_t *)b->arg);
+}
+
+static void messages(struct mp *mp, const char *provider)
+{
+    struct bed b;
+    uint64_t seed = 0;
+    unsigned char m[GI_NET_MSG_MAX];
+    if (!up(&b, mp, provider))
+        goto out;
+    b.arg = &seed;
+    b.on_msg = short_msg;
+    uint32_t most = b.caps->msg_max, edge = (uint32_t)gi_ofi_domain(b.domain)->inject;
+    EXPECT(edge <= gi_ofi_domain(b.domain)->pick.info->tx_attr->inject_size);
+    uint32_t lens[] = {1, 64, edge - 1, edge, edge + 1, most - 1, most};
+    for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]) && bed_sync(&b); i++) {
+        if (lens[i] == 0 || lens[i] > most)
+            continue;
+        unsigned before = b.msgs;
+        seed = i;
+        bed_sync(&b);
+        mp_poison(m, lens[i], i);
+        EXPECT_OK(bed_msg(&b, next(mp), m, lens[i]));
+        memset(m, 0xdd, lens[i]);
+        BED_UNTIL(&b, b.msgs == before + 1);
+    }
+out:
+    bed_close(&b);
+}
+
 /* ---- what goes wrong ---- */
 
 /* A wrong key harms nobody's memory; whether and when it is reported differs. */
@@ -452,6 +538,10 @@ out:
     MP_TEST_OPT(id##_adds, .ranks = "2", .bare = true)                     \
     {                                                                      \
         adds(mp, name);                                                    \
+    }                                                                      \
+    MP_TEST_OPT(id##_messages, .ranks = "2", .bare = true)                 \
+    {                                                                      \
+        messages(mp, name);                                                \
     }                                                                      \
     MP_TEST_OPT(id##_bad_key, .ranks = "2", .bare = true)                  \
     {                                                                      \

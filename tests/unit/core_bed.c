@@ -13,7 +13,7 @@
 /* clang-format off */
 #define PASSIVE .target_passive = true
 #define ORDER .saw = true, .was = true, .raw = true, .sas = true
-#define SIZES .max_msg = 4096, .msg_max = GI_NET_MSG_MAX, .depth = 64, .align = 1, .thread_safe = true, \
+#define SIZES .max_msg = 4096, .msg_max = GI_NET_MSG_MAX, .depth = 64, \
     .inject = 64, .name = "masked", .version = "0", .notes = ""
 
 const struct bed_mask bed_masks[] = {
@@ -26,19 +26,19 @@ const struct bed_mask bed_masks[] = {
     {"B0", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED}, false},
     {"B-told", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .dc = GI_NET_DC_YES, .imm_bits = 64},
      false},
-    {"B-weak-order", {.saw = true, .max_msg = 1000, .msg_max = 128, .depth = 16, .align = 1,
+    {"B-weak-order", {.saw = true, .max_msg = 1000, .msg_max = 128, .depth = 16,
                       .waw_bytes = 100000, .imm_bits = 64, .inject = 0}, false},
-    {"B-tiny", {ORDER, .waw_bytes = 96, .max_msg = 96, .msg_max = 64, .depth = 4, .align = 1,
+    {"B-tiny", {ORDER, .waw_bytes = 96, .max_msg = 96, .msg_max = 64, .depth = 4,
                 .imm_bits = 64, .inject = 8, .recvs = 4}, false},
     {"C64", {PASSIVE, SIZES, .dc = GI_NET_DC_YES, .imm_bits = 64, .sas = true}, false},
     {"C32", {PASSIVE, SIZES, .dc = GI_NET_DC_YES, .imm_bits = 32}, false},
     {"C0", {PASSIVE, SIZES, .dc = GI_NET_DC_YES}, false},
     {"C-eats", {PASSIVE, SIZES, .dc = GI_NET_DC_SAME, .imm_bits = 32, .imm_eats_recv = true, .recvs = 16,
                 .mr_local = true}, false},
-    {"C-local", {PASSIVE, .max_msg = 512, .msg_max = 128, .depth = 8, .align = 1, .dc = GI_NET_DC_YES,
+    {"C-local", {PASSIVE, .max_msg = 512, .msg_max = 128, .depth = 8, .dc = GI_NET_DC_YES,
                  .imm_bits = 64, .mr_local = true, .inject = 32}, false},
     {"C-psm3", {PASSIVE, .waw_bytes = 2048, .raw = true, .was = true, .sas = true, .max_msg = 1 << 20,
-                .msg_max = 128, .depth = 32, .align = 1, .dc = GI_NET_DC_YES, .imm_bits = 64,
+                .msg_max = 128, .depth = 32, .dc = GI_NET_DC_YES, .imm_bits = 64,
                 .inject = 64}, false},
     {"C-no-dc", {PASSIVE, SIZES, .imm_bits = 64}, false},
     {"D", {PASSIVE, SIZES, .dc = GI_NET_DC_YES, .amo = GI_NET_AMO_NATIVE, .amo_fence = true}, true},

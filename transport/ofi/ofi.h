@@ -5,6 +5,12 @@
 
 #include "transport/net.h"
 
+/* gi_net_config.more, or NULL. For tests. */
+struct gi_ofi_more {
+    const char *const *names; /* instead of the library's own list; NULL behind the last */
+    const char *refuse;       /* this one fails as if its self-test had */
+};
+
 extern const struct gi_net_ops gi_ofi_ops;
 
 #endif

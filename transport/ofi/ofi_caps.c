@@ -67,8 +67,6 @@ static void fill_sizes(struct gi_net_caps *c, const struct fi_info *i)
     c->max_msg = least(i->ep_attr->max_msg_size, MOST_BYTES);
     c->msg_max = (uint32_t)least(i->ep_attr->max_msg_size, GI_NET_MSG_MAX);
     c->depth = (uint32_t)least(i->tx_attr->size, MOST_DEPTH);
-    c->align = 1;
-    c->max_regs = (uint32_t)least(i->domain_attr->mr_cnt, UINT32_MAX);
 }
 
 static void fill_memory(struct gi_ofi_domain *d)
@@ -96,7 +94,9 @@ void gi_ofi_fill_caps(struct gi_ofi_domain *d)
     fill_order(c, i);
     fill_memory(d);
     d->imm_source = c->msg_source = d->pick.rung.source;
-    c->thread_safe = i->domain_attr->threading == FI_THREAD_SAFE;
+    d->imm_source = c->msg_source = d->pick.rung.source;
+    d->inject = i->tx_attr->inject_size;
+    d->inject = i->tx_attr->inject_size;
     c->name = i->fabric_attr->prov_name;
     snprintf(d->version, sizeof(d->version), "%u.%u, libfabric %u.%u", FI_MAJOR(v), FI_MINOR(v),
              FI_MAJOR(lib), FI_MINOR(lib));

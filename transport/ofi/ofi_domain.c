@@ -45,55 +45,93 @@ static void probe_wait(struct gi_ofi_domain *d)
 /* What the lanes and registrations of this folder cannot do. */
 static int check_supported(const struct gi_ofi_domain *d)
 {
-    if (d->pick.info->domain_attr->mr_mode & FI_MR_ENDPOINT)
+    const struct fi_info *i = d->pick.info;
+    if (i->domain_attr->mr_mode & FI_MR_ENDPOINT)
         return gi_fail(GIN_ENOTSUP,
                        "%s binds memory to endpoints (FI_MR_ENDPOINT), which is not "
                        "supported yet",
                        d->pick.text);
+    if (i->domain_attr->threading != FI_THREAD_SAFE)
+        return gi_fail(GIN_ENOTSUP, "%s cannot be used by several threads at a time", d->pick.text);
     if (d->caps.msg_max < 64)
         return gi_fail(GIN_ENOTSUP, "messages of %s have at most %u bytes; 64 are needed",
                        d->pick.text, d->caps.msg_max);
     return GIN_OK;
 }
 
-static int domain_open(const struct gi_net_config *config, struct gi_net_domain **domain)
+/* With what was picked, which it takes over even if it fails. */
+static int try_pick(const struct gi_net_config *config, const struct gi_ofi_pick *pick,
+                    struct gi_net_domain **domain)
 {
-    struct gi_ofi_want want = {.provider = config->provider,
-                               .nic = config->nic,
-                               .ranks = config->size,
-                               .hmem = config->gpu};
+    const struct gi_ofi_more *more = config->more;
     struct gi_ofi_domain *d = calloc(1, sizeof(*d));
-    if (d == NULL)
+    int st = GIN_OK;
+    if (d == NULL) {
+        gi_ofi_unpick(&(struct gi_ofi_pick){.info = pick->info});
         return gi_fail(GIN_ENOMEM, "no memory for a network domain");
+    }
     d->head.ops = &gi_ofi_ops;
     d->rank = config->rank;
     d->size = config->size;
-    int st = gi_ofi_pick(&want, &d->pick);
-    if (st != GIN_OK)
-        goto free_domain;
+    d->pick = *pick;
     gi_ofi_fill_caps(d);
     st = check_supported(d);
-    if (st != GIN_OK)
-        goto unpick;
-    st = open_objects(d);
-    if (st != GIN_OK)
-        goto unpick;
+    if (st == GIN_OK)
+        st = open_objects(d);
+    if (st != GIN_OK) {
+        gi_ofi_unpick(&d->pick);
+        free(d);
+        return st;
+    }
     probe_wait(d);
     gi_ofi_apply_quirks(d);
-    st = config->self_test ? gi_ofi_self_test(d) : GIN_OK;
+    st = gi_ofi_share_receives(d);
+    if (st == GIN_OK && config->self_test)
+        st = gi_ofi_self_test(d);
+    if (st == GIN_OK && more != NULL && more->refuse != NULL &&
+        strcmp(more->refuse, pick->name) == 0)
+        st = gi_fail(GIN_ENET, "%s was made to fail", d->pick.text);
     if (st != GIN_OK) {
         domain_close(&d->head);
         return st;
     }
-    gi_info("ofi", "network over %s", d->pick.text);
     *domain = &d->head;
     return GIN_OK;
+}
 
-unpick:
-    gi_ofi_unpick(&d->pick);
-free_domain:
-    free(d);
-    return st;
+/* One that is there may still be of no use here: then the next of the list. */
+static int domain_open(const struct gi_net_config *config, struct gi_net_domain **domain)
+{
+    const struct gi_ofi_more *more = config->more;
+    struct gi_ofi_want want = {.provider = config->provider,
+                               .nic = config->nic,
+                               .ranks = config->size,
+                               .hmem = config->gpu,
+                               .names = more != NULL ? more->names : NULL};
+    struct gi_ofi_tried absent = {""}, useless = {""};
+    struct gi_ofi_pick pick;
+    size_t at = 0;
+    int st, first = GIN_OK;
+    while ((st = gi_ofi_pick(&want, &at, &absent, &pick)) == GIN_OK) {
+        st = try_pick(config, &pick, domain);
+        if (st == GIN_OK)
+            break;
+        if (st == GIN_ENOMEM || pick.named)
+            return st;
+        first = first == GIN_OK ? st : first;
+        gi_ofi_tried(&useless, pick.name, gin_last_error());
+        gi_ofi_tried(&absent, pick.name, gin_last_error());
+        gi_info("ofi", "passed over: %s", gin_last_error());
+    }
+    if (st != GIN_OK)
+        return first == GIN_OK
+                   ? st
+                   : gi_fail(first, "no libfabric provider works here (%s)", absent.text);
+    struct gi_ofi_domain *d = gi_ofi_domain(*domain);
+    if (useless.text[0] != 0)
+        gi_ofi_note(d, "passed over: %s", useless.text);
+    gi_info("ofi", "network over %s", d->pick.text);
+    return GIN_OK;
 }
 
 static const struct gi_net_caps *domain_caps(struct gi_net_domain *d)

@@ -202,26 +202,38 @@ static void describe(struct gi_ofi_pick *p)
              p->info->fabric_attr->name, FI_MAJOR(v), FI_MINOR(v));
 }
 
-int gi_ofi_pick(const struct gi_ofi_want *want, struct gi_ofi_pick *pick)
+void gi_ofi_tried(struct gi_ofi_tried *t, const char *name, const char *why)
+{
+    size_t len = strlen(t->text);
+    snprintf(t->text + len, sizeof(t->text) - len, "%s%s: %.140s", len != 0 ? "; " : "", name, why);
+}
+
+static const char *name_of(const struct gi_ofi_want *want, size_t i)
+{
+    if (want->provider != NULL && want->provider[0] != 0)
+        return i == 0 ? want->provider : NULL;
+    return want->names != NULL ? want->names[i] : gi_ofi_own(i);
+}
+
+int gi_ofi_pick(const struct gi_ofi_want *want, size_t *at, struct gi_ofi_tried *tried,
+                struct gi_ofi_pick *pick)
 {
     struct gi_ofi_pick p = {.named = want->provider != NULL && want->provider[0] != 0};
-    char tried[400] = "";
-    const char *why = "nothing was asked";
+    const char *why = "nothing was asked", *name;
     gi_ofi_environment(want->ranks);
-    for (size_t i = 0; i < (p.named ? 1 : OWN); i++) {
-        const char *name = p.named ? want->provider : own[i];
-        size_t len = strlen(tried);
-        int rc = climb(name, want, &p, &why);
-        if (rc == 0) {
+    while ((name = name_of(want, *at)) != NULL) {
+        ++*at;
+        if (climb(name, want, &p, &why) == 0) {
+            p.name = name;
             describe(&p);
             *pick = p;
             return GIN_OK;
         }
-        snprintf(tried + len, sizeof(tried) - len, "%s%s: %s", len != 0 ? "; " : "", name, why);
+        gi_ofi_tried(tried, name, why);
     }
     return gi_fail(GIN_ENOTSUP, "no libfabric provider%s%s has messages and RMA here (%s)",
                    want->nic != NULL && *want->nic != 0 ? " with the device " : "",
-                   want->nic != NULL ? want->nic : "", tried);
+                   want->nic != NULL ? want->nic : "", tried->text);
 }
 
 void gi_ofi_unpick(struct gi_ofi_pick *pick)

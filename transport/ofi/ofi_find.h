@@ -14,6 +14,8 @@ struct gi_ofi_want {
     const char *nic;      /* domain (network interface, device); NULL or "": any */
     int ranks;            /* of the job; sizes tables. 0: not known */
     bool hmem;            /* GPU memory, if the provider can */
+    /* Where no provider is named: what to choose from, NULL behind the last; NULL: own list. */
+    const char *const *names;
 };
 
 /* What was asked and granted: the rung of the ladder. */
@@ -24,16 +26,25 @@ struct gi_ofi_rung {
 struct gi_ofi_pick {
     struct fi_info *info; /* one entry; give back with gi_ofi_unpick() */
     struct gi_ofi_rung rung;
+    const char *name;    /* as it was asked for */
     bool named;          /* the user named it */
     char rung_text[160]; /* what had to be left out of the hints to get it; empty: nothing */
     char text[200];      /* "net, domain eth0, RDM, version 117.0" */
 };
 
+/* Why names were not taken, for people: "cxi: no device; efa: ..." */
+struct gi_ofi_tried {
+    char text[600];
+};
+void gi_ofi_tried(struct gi_ofi_tried *t, const char *name, const char *why);
+
 /*
- * GIN_OK and *pick; otherwise GIN_ENOTSUP with a text that says for every name that was asked why
- * it was not had.
+ * GIN_OK and *pick with the first that is had, from the *at-th name on; *at is behind it then, so
+ * that one that turns out to be of no use can be passed over by calling again. Otherwise
+ * GIN_ENOTSUP with a text that says for every name in *tried why it was not had.
  */
-int gi_ofi_pick(const struct gi_ofi_want *want, struct gi_ofi_pick *pick);
+int gi_ofi_pick(const struct gi_ofi_want *want, size_t *at, struct gi_ofi_tried *tried,
+                struct gi_ofi_pick *pick);
 void gi_ofi_unpick(struct gi_ofi_pick *pick);
 
 /* A name of the own list, best first; NULL behind the last. */

@@ -16,7 +16,9 @@
 #include "transport/ofi/ofi.h"
 #include "transport/ofi/ofi_find.h"
 
-#define GI_OFI_RECV_SLOTS 512u  /* messages that may arrive between two progress calls */
+#define GI_OFI_RECV_SLOTS 512u  /* messages that may arrive between two progress calls, at least */
+#define GI_OFI_RECV_LEAST 16u   /* ... whatever a provider says of itself */
+#define GI_OFI_RECVS_EACH 4u    /* fewest per peer: a message, its answer, two without credit */
 #define GI_OFI_SEND_SLOTS 128u  /* messages under way that are too long to be injected */
 #define GI_OFI_IMM_ROOM   1024u /* immediates that may arrive between two progress calls */
 #define GI_OFI_BATCH      32u   /* entries that are taken from the queue at a time */
@@ -32,6 +34,8 @@ struct gi_ofi_domain {
     int rank, size;
     bool client_keys, virt_addr;
     bool imm_source;   /* immediates tell whose they are */
+    uint32_t receives; /* posted per lane, for all its peers */
+    uint64_t inject;   /* most bytes of a message that needs no slot, as tested */
     uint64_t key_mask; /* of keys that the client chooses */
     struct gi_net_caps caps;
     char version[48];
@@ -97,6 +101,9 @@ void gi_ofi_fill_caps(struct gi_ofi_domain *d);
 void gi_ofi_apply_quirks(struct gi_ofi_domain *d);
 /* Add a line to the record's notes. */
 void gi_ofi_note(struct gi_ofi_domain *d, const char *fmt, ...) GIN_PRINTF(2, 3);
+
+/* ofi_msg.c: how many receives a lane posts, and so how many messages each peer may send. */
+int gi_ofi_share_receives(struct gi_ofi_domain *d);
 
 /* ofi_selftest.c: lowers what does not work; an error where writes or messages do not. */
 int gi_ofi_self_test(struct gi_ofi_domain *d);

@@ -21,7 +21,7 @@ static int said(const struct gi_ofi_lane *l, const char *what, int rc)
 static int open_queue(struct gi_ofi_lane *l, uint32_t depth)
 {
     struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_NONE};
-    attr.size = depth + GI_OFI_RECV_SLOTS + GI_OFI_SEND_SLOTS + GI_OFI_IMM_ROOM;
+    attr.size = depth + l->domain->receives + GI_OFI_SEND_SLOTS + GI_OFI_IMM_ROOM;
     l->fd = -1;
     if (l->domain->caps.wait_fd)
         attr.wait_obj = FI_WAIT_FD;

@@ -11,10 +11,31 @@
 #include "base/log.h"
 #include "transport/ofi/ofi_int.h"
 
-static size_t receives(const struct gi_ofi_lane *l)
+/*
+ * Where the provider queues what finds no receive, their number is a matter of speed. Elsewhere
+ * every peer may have caps.recvs messages under way to one lane, whose receives are all peers':
+ * more peers need more of them, and what the provider has not got is taken off each one's share.
+ */
+int gi_ofi_share_receives(struct gi_ofi_domain *d)
 {
-    size_t n = l->domain->pick.info->rx_attr->size;
-    return n < 16 ? 16 : n > GI_OFI_RECV_SLOTS ? GI_OFI_RECV_SLOTS : n;
+    size_t most = d->pick.info->rx_attr->size, peers = (size_t)d->size, n = GI_OFI_RECV_SLOTS;
+    if (most < GI_OFI_RECV_LEAST)
+        most = GI_OFI_RECV_LEAST;
+    if (d->caps.recvs != 0 && n < peers * d->caps.recvs)
+        n = peers * d->caps.recvs;
+    d->receives = (uint32_t)(n < most ? n : most);
+    if (d->caps.recvs == 0 || d->receives >= peers * d->caps.recvs)
+        return GIN_OK;
+    uint32_t each = d->receives / (uint32_t)peers;
+    if (each < GI_OFI_RECVS_EACH)
+        return gi_fail(GIN_ENOTSUP,
+                       "%s has %u receives for %zu ranks and queues no message that finds none; "
+                       "%u for each are needed",
+                       d->pick.text, d->receives, peers, GI_OFI_RECVS_EACH);
+    gi_ofi_note(d, "receives: %u of %u for each rank: the provider has %u in all", each,
+                d->caps.recvs, d->receives);
+    d->caps.recvs = each;
+    return GIN_OK;
 }
 
 static int register_slab(struct gi_ofi_lane *l, size_t bytes)
@@ -27,7 +48,7 @@ static int register_slab(struct gi_ofi_lane *l, size_t bytes)
 
 int gi_ofi_slots_open(struct gi_ofi_lane *l)
 {
-    size_t n = receives(l), all = n + GI_OFI_SEND_SLOTS;
+    size_t n = l->domain->receives, all = n + GI_OFI_SEND_SLOTS;
     int st = GIN_ENOMEM;
     l->recv = calloc(all, sizeof(*l->recv));
     if (l->recv == NULL || posix_memalign((void **)&l->slab, 64, all * GI_NET_MSG_MAX) != 0) {
@@ -99,7 +120,7 @@ int gi_ofi_msg(struct gi_net_lane *head, int peer, const void *bytes, uint32_t l
     uint64_t flags = FI_INJECT;
     if (GIN_UNLIKELY(p->dead))
         return gi_fail(GIN_EPEER, "rank %d is known to be dead", peer);
-    if (len > l->domain->pick.info->tx_attr->inject_size) {
+    if (len > l->domain->inject) {
         s = l->free_sends;
         if (s == NULL)
             return GIN_EAGAIN;

@@ -10,7 +10,7 @@
 #include <strings.h>
 #include "transport/ofi/ofi_int.h"
 
-enum field { MEET, PASSIVE, IMM, IMM_SOURCE, DC, WAIT, OVERRUN, PEER_AV, FENCE, RECVS, AMO };
+enum field { MEET, PASSIVE, IMM, IMM_SOURCE, DC, WAIT, OVERRUN, FENCE, RECVS, AMO };
 
 #define ANY     0
 #define V(a, b) FI_VERSION(a, b)
@@ -35,7 +35,6 @@ static const struct {
     {"cxi", ANY, V(2, 4), IMM, 0, "claimed, but writes with data are refused before 2.4"},
     {"efa-direct", ANY, FOREVER, PASSIVE, 1, NULL},
     {"efa-direct", ANY, FOREVER, DC, GI_NET_DC_SAME, "a completion says placed"},
-    {"efa-direct", ANY, FOREVER, PEER_AV, 1, NULL},
     {"efa-direct", ANY, FOREVER, OVERRUN, 1, "immediates may overrun the queue"},
     {"efa-direct", ANY, FOREVER, RECVS, 16, "nothing queues messages without a posted receive"},
     {"net", ANY, V(1, 18), MEET, 1, "first writes may get lost while a dead rank is let go"},
@@ -72,7 +71,6 @@ static const char *correct(struct gi_ofi_domain *d, enum field field, unsigned v
     case DC: c->dc = (enum gi_net_dc)value; return "delivery";
     case WAIT: c->wait_fd = value != 0; return "sleeping";
     case OVERRUN: c->cq_overrun = value != 0; return "queue overrun";
-    case PEER_AV: c->peer_av_needed = value != 0; return "sources known to targets";
     case FENCE: c->amo_fence = value != 0 && c->amo == GI_NET_AMO_NATIVE; return "fence";
     case RECVS: c->recvs = value; return "receives";
     case AMO:

@@ -114,8 +114,6 @@ static const struct gi_net_caps self_caps = {.waw_bytes = GI_NET_UNLIMITED,
                                              .max_msg = GI_NET_UNLIMITED,
                                              .msg_max = GI_NET_MSG_MAX,
                                              .depth = DEPTH,
-                                             .align = 1,
-                                             .thread_safe = true,
                                              .name = "self",
                                              .version = "1",
                                              .notes = ""};
