@@ -19,6 +19,7 @@ static struct mp_test *first, **last = &first;
 static const char *only_ranks, *only_mode, *all_hosts, *left_out;
 static unsigned deadline_s;
 static bool long_mode;
+static int slow = 1;
 static struct mp_shared *current;
 static pid_t pid[MAX_RANKS]; /* of the running test's children, 0 once reaped */
 static sigset_t mask;        /* of signals, as this program was started with it */
@@ -63,6 +64,7 @@ static void fill(struct mp *mp, struct mp_shared *s, const struct mp_test *t, in
     mp->size = s->size;
     mp->threads = s->threads;
     mp->long_mode = long_mode;
+    mp->slow = slow;
     mp->shared = s;
     mp->share = s->share;
     mp->common = pt_seed();
@@ -289,10 +291,10 @@ static int usage(const char *program)
     fprintf(
         stderr,
         "usage: %s [-l] [-n LIST] [-m procs|threads] [-s SEED] [-t SECONDS] [-L]\n"
-        "          [-H HOSTS] [-X NAME,...] [NAME...]\n"
+        "          [-H HOSTS] [-X NAME,...] [-f FACTOR] [NAME...]\n"
         "  -l list   -n counts of ranks   -s seed   -t deadline   -L long mode\n"
         "  -H AAB: rank r is on the r-th host, where a test does not say; -n leaves counts out then\n"
-        "  -X leave out\n",
+        "  -X leave out   -f so many times fewer rounds\n",
         program);
     return 2;
 }
@@ -312,7 +314,7 @@ int main(int argc, char **argv)
     sigset_t chld;
     if (seconds != NULL && atoi(seconds) > 0)
         deadline_s = (unsigned)atoi(seconds);
-    while ((c = getopt(argc, argv, "ln:m:s:t:LH:X:")) != -1) {
+    while ((c = getopt(argc, argv, "ln:m:s:t:LH:X:f:")) != -1) {
         switch (c) {
         case 'l': list_tests(); return 0;
         case 'n': only_ranks = optarg; break;
@@ -322,6 +324,7 @@ int main(int argc, char **argv)
         case 'L': long_mode = true; break;
         case 'H': all_hosts = *optarg != 0 ? optarg : NULL; break;
         case 'X': left_out = optarg; break;
+        case 'f': slow = atoi(optarg) > 0 ? atoi(optarg) : 1; break;
         default: return usage(argv[0]);
         }
     }

@@ -16,7 +16,7 @@
  * passes, the last mp_step() of every rank is printed and the ranks are killed by their ids.
  *
  * Usage: program [-l] [-n LIST] [-m procs|threads] [-s SEED] [-t SECONDS] [-L] [-H HOSTS]
- *                [-X NAME,...] [NAME...]
+ *                [-X NAME,...] [-f FACTOR] [NAME...]
  */
 #ifndef GINSHMEM_TESTS_MP_H
 #define GINSHMEM_TESTS_MP_H
@@ -51,6 +51,7 @@ struct mp {
     int rank, size;
     bool threads;   /* ranks are threads of one process */
     bool long_mode; /* -L: as long as it takes */
+    int slow;       /* -f: do everything so many times less often */
     gin_config_t config;
     gin_comm_t *comm;  /* NULL in bare tests before mp_up() */
     gin_devcomm_t dev; /* made by mp_dev() */
@@ -99,6 +100,10 @@ void mp_register(struct mp_test *test);
 #define MP_FACTOR 1
 #endif
 
+/* How often to do what is done n times: less where this build, or the network under test (-f), is
+ * slow; at least once. */
+int mp_rounds(const struct mp *mp, int n);
+
 /* Say what this rank does next; printed when the deadline passes. */
 void mp_step(struct mp *mp, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -107,6 +112,12 @@ bool mp_up(struct mp *mp);
 bool mp_down(struct mp *mp);
 /* Make mp->dev (reqs may be NULL) and bind mp->g to its context 0; destroyed after the body. */
 bool mp_dev(struct mp *mp, gin_devcomm_reqs_t *reqs);
+
+/* Every rank is load/store accessible; behind mp_dev(). */
+bool mp_near(const struct mp *mp);
+/* A peer's word, 8 bytes: by a pointer where there is one, else by a get, which may overtake what
+ * this context has under way. */
+uint64_t mp_see(const gin_t *g, gin_team_t team, int peer, gin_at_t at);
 
 /* Barrier and allgather of the harness; non-zero when a rank is gone. */
 int mp_barrier(struct mp *mp);

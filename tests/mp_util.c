@@ -254,3 +254,26 @@ int mp_count_maps(void)
         fclose(f);
     return n;
 }
+
+int mp_rounds(const struct mp *mp, int n)
+{
+    n /= MP_FACTOR * mp->slow;
+    return n > 0 ? n : 1;
+}
+
+/* ---- what peers have ---- */
+
+bool mp_near(const struct mp *mp)
+{
+    return gin_lsa(&mp->g).size == mp->size;
+}
+
+uint64_t mp_see(const gin_t *g, gin_team_t team, int peer, gin_at_t at)
+{
+    uint64_t *there = gin_peer_ptr(g, team, peer, at), here = ~(uint64_t)0;
+    if (there != NULL)
+        return GIN_LOAD_ACQUIRE(there);
+    EXPECT_OK(gin_get(g, gin_thread(), team, peer, at, gin_at_local(&here), 8));
+    EXPECT_OK(gin_flush(g, gin_thread()));
+    return here;
+}

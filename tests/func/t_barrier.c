@@ -29,8 +29,7 @@ static void count_rounds(struct mp *mp, gin_barrier_t which, uint32_t index, gin
         if (!EXPECT_OK(full(&mp->g, which, index)))
             break;
         for (int r = 0; r < team.size; r++) {
-            uint64_t *his = gin_peer_ptr(&mp->g, team, r, at);
-            uint64_t v = his != NULL ? GIN_LOAD_RELAXED(his) : 0;
+            uint64_t v = mp_see(&mp->g, team, r, at);
             /* there, and at most one round ahead: a round more needs my arrival */
             if (!EXPECT(v == i || v == i + 1))
                 return;
@@ -42,7 +41,7 @@ static void count_rounds(struct mp *mp, gin_barrier_t which, uint32_t index, gin
 
 static void every_kind(struct mp *mp)
 {
-    int rounds = (mp->long_mode ? 100000 : 2000) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 100000 : 2000);
     gin_devcomm_reqs_t reqs;
     gin_devcomm_reqs_init(&reqs);
     reqs.world_barriers = 3;
@@ -71,7 +70,7 @@ MP_TEST_OPT(nobody_leaves_early_by_tree, .ranks = "1 2 3 5 8 9 17")
 /* Two rows and as many columns; each rank is in one team of either place, or in none. */
 static void teams(struct mp *mp)
 {
-    int rounds = (mp->long_mode ? 50000 : 1000) / MP_FACTOR, list[8], n = 0;
+    int rounds = mp_rounds(mp, mp->long_mode ? 50000 : 1000), list[8], n = 0;
     gin_team_t row, column, odd = gin_team_invalid(), world = gin_team_world(mp->comm);
     EXPECT_OK(gin_team_split_2d(mp->comm, world, (mp->size + 1) / 2, &row, &column));
     for (int r = mp->size - 1; r >= 0; r--) /* backwards, so that it is no progression of ours */
@@ -126,7 +125,7 @@ static void *work(void *arg)
     struct worker *w = arg;
     struct mp *mp = w->mp;
     gin_t g;
-    int rounds = (mp->long_mode ? 20000 : 300) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 20000 : 300);
     EXPECT_OK(gin_open(&mp->dev, w->index % 4, &g));
     gin_at_t at = gin_at_ptr(&g, &w->seen[0][w->index]);
     for (uint64_t i = 1; i <= (uint64_t)rounds; i++) {
@@ -134,8 +133,7 @@ static void *work(void *arg)
         if (!EXPECT_OK(full(&g, gin_barrier_world(), w->index)))
             break;
         for (int r = 0; r < mp->size; r++) {
-            uint64_t *his = gin_peer_ptr(&g, gin_world(&g), r, at);
-            uint64_t v = GIN_LOAD_RELAXED(his);
+            uint64_t v = mp_see(&g, gin_world(&g), r, at);
             if (!EXPECT(v == i || v == i + 1))
                 return NULL;
         }
@@ -167,9 +165,11 @@ MP_TEST_OPT(many_threads_with_an_index_each, .ranks = "1 2 3 5")
 /* Arrive and wait apart, with a signal across in between: no arrival may wait for a wait. */
 static void halves(struct mp *mp)
 {
-    int rounds = (mp->long_mode ? 100000 : 2000) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 100000 : 2000);
     if (!mp_dev(mp, NULL))
         return;
+    if (!mp_near(mp))
+        MP_SKIP("a barrier of the ranks that are load/store accessible; not all are");
     for (uint64_t i = 1; i <= (uint64_t)rounds; i++) {
         mp_step(mp, "round %d", (int)i);
         EXPECT_OK(gin_lsa_arrive(&mp->g, me(), 0, GIN_ORDER_RELEASE));

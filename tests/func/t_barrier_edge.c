@@ -54,15 +54,16 @@ MP_TEST_OPT(every_order_and_fence, .ranks = "1 2 3")
     if (!EXPECT(mine != NULL))
         return;
     gin_at_t at = gin_at_ptr(&mp->g, mine);
-    for (int round = 0; round < 200 / MP_FACTOR; round++)
+    int rounds = mp_rounds(mp, 200);
+    for (int round = 0; round < rounds; round++)
         for (int order = 0; order <= GIN_ORDER_ACQ_REL; order++)
             for (size_t f = 0; f < 5; f++) {
                 __atomic_store_n(mine, ++n, __ATOMIC_SEQ_CST);
                 EXPECT_OK(gin_barrier(f % 2 ? &all : &mp->g, me(), gin_barrier_world(), 0,
                                       (gin_order_t)order, fences[f]));
                 for (int r = 0; r < mp->size; r++) {
-                    uint64_t *his = gin_peer_ptr(&mp->g, gin_world(&mp->g), r, at);
-                    EXPECT(__atomic_load_n(his, __ATOMIC_SEQ_CST) - n <= 1);
+                    uint64_t his = mp_see(&mp->g, gin_world(&mp->g), r, at);
+                    EXPECT(his - n <= 1);
                 }
             }
     EXPECT_OK(gin_comm_barrier(mp->comm));

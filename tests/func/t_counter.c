@@ -21,7 +21,9 @@ MP_TEST(count_puts_values_and_gets)
         v = i * 8 + (uint64_t)mp->rank;
         EXPECT_OK(gin_put_x(&mp->g, me, w, to, at, gin_at_local(&v), 8, gin_weak_inc(3), &c0));
         EXPECT_OK(gin_wait_counter(&mp->g, me, 0, i));
-        v = 0; /* the source is reusable once the counter says so */
+        v = 0;            /* the source is reusable once the counter says so */
+        if (!mp_near(mp)) /* a get may overtake a put to the same place */
+            EXPECT_OK(gin_quiet(&mp->g, me));
         EXPECT_OK(gin_get_x(&mp->g, me, w, to, at, gin_at_local(&got), 8, &c1));
         EXPECT_OK(gin_wait_counter(&mp->g, me, 1, i));
         if (!EXPECT_EQ_U64(got, i * 8 + (uint64_t)mp->rank)) /* only I write there */

@@ -322,7 +322,7 @@ static void count(struct mp *mp, int *fds, int *maps)
 /* BL-31, BL-35: nothing piles up. */
 MP_TEST_N(a_thousand_cycles, "1 2")
 {
-    enum { CYCLES = 1000 / MP_FACTOR };
+    const int CYCLES = 10 + mp_rounds(mp, 990);
     gin_heap_usage_t before = {.size_of = sizeof(before)}, after = {.size_of = sizeof(after)};
     int fds = 0, maps = 0, fds2, maps2;
     for (int i = 0; i < CYCLES; i++) {

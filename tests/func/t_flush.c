@@ -52,7 +52,7 @@ MP_TEST(requests_wait_and_stay_done)
 /* Quiet, then a flag by another way: who sees the flag sees the bytes (BL-17). */
 MP_TEST_N(quiet_before_a_flag, "2 3 5")
 {
-    enum { ROUNDS = 3000 / MP_FACTOR };
+    const uint64_t ROUNDS = (uint64_t)mp_rounds(mp, 3000);
     gin_t g;
     if (!mp_dev(mp, NULL))
         return;
@@ -88,7 +88,8 @@ MP_TEST_N(quiet_before_a_flag, "2 3 5")
 
 MP_TEST_N(fence_orders_data_and_flag, "2 3")
 {
-    enum { ROUNDS = 3000 / MP_FACTOR, WORDS = 16 };
+    enum { WORDS = 16 };
+    const uint64_t ROUNDS = (uint64_t)mp_rounds(mp, 3000);
     if (!mp_dev(mp, NULL))
         return;
     uint64_t *data = gin_calloc(mp->comm, WORDS + 1, 8), *flag = data + WORDS;

@@ -10,6 +10,10 @@ static void *up(struct mp *mp, size_t bytes, gin_at_t *at)
 {
     if (!mp_dev(mp, NULL))
         return NULL;
+    if (!mp_near(mp)) {
+        mp_skip(mp, "not every rank is load/store accessible");
+        return NULL;
+    }
     void *p = gin_calloc(mp->comm, bytes, 1);
     EXPECT(p != NULL);
     *at = gin_at_ptr(&mp->g, p);

@@ -268,7 +268,8 @@ MP_TEST(teams)
 
 MP_TEST(random_pieces)
 {
-    enum { BYTES = 20000, ROUNDS = 300 / MP_FACTOR };
+    enum { BYTES = 20000 };
+    const int ROUNDS = mp_rounds(mp, 300);
     if (!mp_dev(mp, NULL))
         return;
     /* Rank r writes to stripe r of every rank; a model tells what all stripes hold. */

@@ -73,7 +73,7 @@ static uint64_t load(const void *p, size_t n)
 /* Rank 0 flips all bits of a word of the last rank, which must never see a mixture. */
 MP_TEST_N(aligned_words_are_seen_whole, "2 3")
 {
-    enum { ROUNDS = 10000 / MP_FACTOR };
+    const int ROUNDS = mp_rounds(mp, 10000);
     if (!mp_dev(mp, NULL))
         return;
     uint64_t *word = gin_calloc(mp->comm, 2, 8), *stop = word + 1;

@@ -87,7 +87,7 @@ MP_TEST(zero_bytes_signal_once)
 /* BL-19: adds go on while the owner resets, consumes and sums up what came. */
 MP_TEST_N(resets_lose_nothing, "2 3 5")
 {
-    enum { ADDS = 1000000 / (4 * MP_FACTOR), RESETS = 1000 };
+    const int ADDS = mp_rounds(mp, 250000), RESETS = 1000;
     if (!mp_dev(mp, NULL))
         return;
     uint64_t total = 0, old = 0, want = (uint64_t)(mp->size - 1) * ADDS * 3;
@@ -118,7 +118,7 @@ MP_TEST_N(resets_lose_nothing, "2 3 5")
 /* BL-19: reset and barrier in every round; the first signal of the next one is never wiped. */
 MP_TEST_N(reset_with_a_barrier, "1 2 3")
 {
-    enum { ROUNDS = 10000 / (2 * MP_FACTOR) };
+    const int ROUNDS = mp_rounds(mp, 5000);
     if (!mp_dev(mp, NULL))
         return;
     int right = (mp->rank + 1) % mp->size;
@@ -140,7 +140,7 @@ MP_TEST_N(reset_with_a_barrier, "1 2 3")
 /* BL-20: two buffers, constant counts per round, one rank late at random: nobody runs ahead. */
 MP_TEST_N(two_buffers_stay_in_step, "2 3 5")
 {
-    enum { ROUNDS = 1000 / MP_FACTOR };
+    const uint64_t ROUNDS = (uint64_t)mp_rounds(mp, 1000);
     if (!mp_dev(mp, NULL))
         return;
     uint64_t *box = gin_calloc(mp->comm, 2 * (size_t)mp->size, 8);
@@ -169,7 +169,8 @@ MP_TEST_N(two_buffers_stay_in_step, "2 3 5")
 
 MP_TEST_N(data_behind_every_signal, "2 3 5")
 {
-    enum { ROUNDS = 2000 / MP_FACTOR, WORDS = 300 };
+    enum { WORDS = 300 };
+    const uint64_t ROUNDS = (uint64_t)mp_rounds(mp, 2000);
     if (!mp_dev(mp, NULL))
         return;
     uint64_t *in = gin_calloc(mp->comm, WORDS, 8), *out = gin_calloc(mp->comm, WORDS, 8);

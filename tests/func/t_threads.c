@@ -92,7 +92,7 @@ static void gets_with(struct mp *mp, bool own_context)
     for (int b = 0; b < THREADS * BLOCKS; b++)
         mp_poison(field + b * BYTES, BYTES, seed_of(mp->rank, b));
     EXPECT_OK(gin_comm_barrier(mp->comm));
-    spawn(mp, run_gets, field, NULL, 50 / MP_FACTOR + 1, own_context);
+    spawn(mp, run_gets, field, NULL, mp_rounds(mp, 50) + 1, own_context);
     EXPECT_OK(gin_comm_barrier(mp->comm));
     EXPECT_OK(gin_free(mp->comm, field));
 }
@@ -144,7 +144,7 @@ static void *run_puts(void *arg)
 
 MP_TEST_N(puts_signals_and_sums, "1 2 3")
 {
-    uint64_t rounds = 800 / MP_FACTOR;
+    uint64_t rounds = (uint64_t)mp_rounds(mp, 800);
     if (!mp_dev(mp, NULL))
         return;
     char *field = gin_calloc(mp->comm, THREADS * BLOCKS, BYTES);

@@ -410,7 +410,8 @@ MP_TEST_N(innermost_window, "1 2")
 /* Many cycles, then many windows on one buffer: one registration, nothing else grows. */
 static void many(struct mp *mp, char *p, uint64_t registrations)
 {
-    enum { CYCLES = 10000 / MP_FACTOR, LIVE = 1000 };
+    enum { LIVE = 1000 };
+    const int CYCLES = mp_rounds(mp, 10000);
     gin_window_t *w = calloc(LIVE, sizeof(*w)), found;
     gin_stats_t stats = {.size_of = sizeof(stats)};
     uint64_t off;

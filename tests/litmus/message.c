@@ -41,7 +41,7 @@ static size_t some_size(struct mp *mp, int i)
 /* Weak covers its own put. The word after the data is the size. */
 MP_TEST_N(weak_signal_covers_its_put, "1 2 3 5")
 {
-    int rounds = (mp->long_mode ? 100000 : 3000) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 100000 : 3000);
     char *in = inbox(mp, BIG + 64), *out = malloc(BIG);
     if (in == NULL || out == NULL)
         return;
@@ -67,7 +67,7 @@ MP_TEST_N(weak_signal_covers_its_put, "1 2 3 5")
 MP_TEST_N(strong_signal_covers_everything_before, "1 2 3 5")
 {
     enum { PARTS = 16, PART = 520 };
-    int rounds = (mp->long_mode ? 50000 : 2000) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 50000 : 2000);
     char *in = inbox(mp, PARTS * PART), *out = malloc(PARTS * PART);
     if (in == NULL || out == NULL)
         return;
@@ -97,7 +97,7 @@ MP_TEST_N(strong_signal_covers_everything_before, "1 2 3 5")
 /* Two puts with a fence between: who sees the second sees the first. */
 MP_TEST_N(fence_orders_two_puts, "2 3")
 {
-    int rounds = (mp->long_mode ? 300000 : 20000) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 300000 : 20000);
     char *in = inbox(mp, 256);
     if (in == NULL)
         return;
@@ -120,7 +120,7 @@ MP_TEST_N(fence_orders_two_puts, "2 3")
 /* A flag set by an action, and one raised by an action, on words of the window. */
 MP_TEST_N(words_as_flags_cover_data, "1 2 3 5")
 {
-    int rounds = (mp->long_mode ? 100000 : 5000) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 100000 : 5000);
     char *in = inbox(mp, 512), out[192];
     if (in == NULL)
         return;
@@ -146,7 +146,7 @@ MP_TEST_N(words_as_flags_cover_data, "1 2 3 5")
  * nobody may take a leftover of an earlier round for this one. */
 MP_TEST_N(two_buffers_and_a_slow_rank, "2")
 {
-    int rounds = (mp->long_mode ? 100000 : 10000) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 100000 : 10000);
     char *in = inbox(mp, 128);
     if (in == NULL)
         return;

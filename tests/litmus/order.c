@@ -29,7 +29,7 @@ static uint64_t *words(struct mp *mp, size_t n)
  */
 MP_TEST_N(quiet_is_visible_before_later_loads, "2")
 {
-    int rounds = (mp->long_mode ? 1000000 : 50000) / MP_FACTOR, missed = 0;
+    int rounds = mp_rounds(mp, mp->long_mode ? 1000000 : 50000), missed = 0;
     uint64_t *w = words(mp, 4);
     if (w == NULL)
         return;
@@ -61,7 +61,7 @@ MP_TEST_N(quiet_is_visible_before_later_loads, "2")
 /* BL-17: A puts x to B, quiet, tells C; C gets x from B: it must be new. */
 MP_TEST_N(quiet_then_flag_to_a_third, "3")
 {
-    int rounds = (mp->long_mode ? 100000 : 10000) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 100000 : 10000);
     uint64_t *w = words(mp, 2);
     if (w == NULL)
         return;
@@ -89,7 +89,7 @@ MP_TEST_N(quiet_then_flag_to_a_third, "3")
 /* Causality: a signal that was caused by a signal covers what the first one covered. */
 MP_TEST_N(signals_pass_knowledge_on, "3 5")
 {
-    int rounds = (mp->long_mode ? 100000 : 5000) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 100000 : 5000);
     uint64_t *w = words(mp, 2);
     if (w == NULL)
         return;
@@ -119,17 +119,13 @@ MP_TEST_N(signals_pass_knowledge_on, "3 5")
  */
 MP_TEST_N(readers_agree_on_the_order_of_quiet_writes, "4")
 {
-    int rounds = (mp->long_mode ? 300000 : 20000) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 300000 : 20000);
     uint64_t *w = words(mp, 2);
     uint64_t *log = w != NULL ? gin_calloc(mp->comm, (size_t)rounds * 2, 8) : NULL;
     if (log == NULL)
         return;
     gin_at_t at = gin_at_ptr(&mp->g, w);
-    /* x is rank 2's word, y rank 3's; both readers read both through pointers */
-    uint64_t *x = gin_peer_ptr(&mp->g, gin_world(&mp->g), 2, at);
-    uint64_t *y = gin_peer_ptr(&mp->g, gin_world(&mp->g), 3, at);
-    if (!EXPECT(x != NULL && y != NULL))
-        return;
+    gin_team_t world = gin_world(&mp->g);
     for (int i = 0; i < rounds; i++) {
         mp_step(mp, "round %d", i);
         EXPECT_OK(full_barrier(mp));
@@ -137,18 +133,22 @@ MP_TEST_N(readers_agree_on_the_order_of_quiet_writes, "4")
             EXPECT_OK(gin_put_value(&mp->g, me(), gin_world(&mp->g), 2 + mp->rank, at,
                                     (uint64_t)i + 1, 8, gin_no_action()));
             EXPECT_OK(gin_quiet(&mp->g, me()));
-        } else { /* rank 2 reads x, then y; rank 3 the other way round */
-            log[2 * i] = GIN_LOAD_ACQUIRE(mp->rank == 2 ? x : y) == (uint64_t)i + 1;
-            log[2 * i + 1] = GIN_LOAD_ACQUIRE(mp->rank == 2 ? y : x) == (uint64_t)i + 1;
+        } else { /* rank 2 reads its own word, then rank 3's; rank 3 likewise */
+            log[2 * i] = mp_see(&mp->g, world, mp->rank, at) == (uint64_t)i + 1;
+            log[2 * i + 1] = mp_see(&mp->g, world, 5 - mp->rank, at) == (uint64_t)i + 1;
         }
     }
     EXPECT_OK(full_barrier(mp));
     if (mp->rank == 2) {
         int contradictions = 0;
-        uint64_t *his = gin_peer_ptr(&mp->g, gin_world(&mp->g), 3, gin_at_ptr(&mp->g, log));
-        for (int i = 0; i < rounds; i++)
-            contradictions +=
-                log[2 * i] == 1 && log[2 * i + 1] == 0 && his[2 * i] == 1 && his[2 * i + 1] == 0;
+        for (int i = 0; i < rounds; i++) {
+            if (log[2 * i] != 1 || log[2 * i + 1] != 0)
+                continue;
+            gin_at_t his = gin_at_ptr(&mp->g, log + 2 * i);
+            uint64_t first = mp_see(&mp->g, world, 3, his);
+            his.off += 8;
+            contradictions += first == 1 && mp_see(&mp->g, world, 3, his) == 0;
+        }
         EXPECT_EQ_INT(contradictions, 0);
     }
     EXPECT_OK(full_barrier(mp));
@@ -157,7 +157,7 @@ MP_TEST_N(readers_agree_on_the_order_of_quiet_writes, "4")
 /* BL-37: everyone puts into everyone, barrier with a fence over puts, all is there at once. */
 MP_TEST_OPT(barrier_completes_puts_of_all, .ranks = "2 3 5 6 7 8")
 {
-    int rounds = (mp->long_mode ? 20000 : 1000) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 20000 : 1000);
     uint64_t *w = words(mp, (size_t)mp->size);
     gin_t all;
     if (w == NULL || !EXPECT_OK(gin_open(&mp->dev, GIN_ALL_CONTEXTS, &all)))

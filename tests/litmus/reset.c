@@ -11,7 +11,7 @@ static gin_group_t me(void)
 
 static uint64_t adds(const struct mp *mp)
 {
-    return (mp->long_mode ? 1000000 : 200000) / MP_FACTOR;
+    return (uint64_t)mp_rounds(mp, mp->long_mode ? 1000000 : 200000);
 }
 
 /* Every rank adds to rank 0's signal, which rank 0 resets all the time, summing what it took. */
@@ -176,7 +176,7 @@ MP_TEST_N(no_value_that_never_was, "1")
 /* The pattern wait, reset, barrier: a late reset must not eat the next round's signal. */
 MP_TEST_N(ping_pong_with_reset_and_barrier, "2 3 5")
 {
-    int rounds = (mp->long_mode ? 100000 : 10000) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 100000 : 10000);
     if (!mp_dev(mp, NULL))
         return;
     for (int i = 0; i < rounds; i++) {
@@ -196,7 +196,7 @@ MP_TEST_N(ping_pong_with_reset_and_barrier, "2 3 5")
  * when each round is consumed instead of reset. */
 MP_TEST_N(ping_pong_with_consume_alone, "2 3 5")
 {
-    int rounds = (mp->long_mode ? 300000 : 10000) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 300000 : 10000);
     if (!mp_dev(mp, NULL))
         return;
     for (int i = 0; i < rounds; i++) {

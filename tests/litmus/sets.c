@@ -131,7 +131,7 @@ MP_TEST_N(all_means_every_one, "2")
 /* Everyone serves a work list of the others' signals: any and some find each of them, all ends. */
 MP_TEST_N(any_some_and_all_of_many, "2 3 5 8")
 {
-    int rounds = (mp->long_mode ? 20000 : 500) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 20000 : 500);
     uint32_t ids[8];
     uint64_t least[8];
     size_t n = (size_t)mp->size;

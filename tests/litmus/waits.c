@@ -127,7 +127,7 @@ MP_TEST_N(timed_waits_say_what_they_saw, "1 2")
 /* Shadows: count on this side what shall have come. */
 MP_TEST_N(shadows_follow_their_signals, "1 2 3 5")
 {
-    int rounds = (mp->long_mode ? 100000 : 3000) / MP_FACTOR;
+    int rounds = mp_rounds(mp, mp->long_mode ? 100000 : 3000);
     uint64_t sum = 0, sent = 0;
     if (!mp_dev(mp, NULL))
         return;
