@@ -17,6 +17,7 @@
 #include "net_up.h"
 #include "devcomm.h"
 #include "net_ops.h"
+#include "transport/fault/fault.h"
 #include "transport/ofi/ofi.h"
 #include "window_impl.h"
 
@@ -27,15 +28,6 @@
 #define NAP_NS   50000u  /* without descriptors to sleep on: the first nap, then longer ones */
 #define LONG_NS  1000000u
 #define SLEEP_NS 10000000u /* new contexts are seen that soon */
-
-static const struct gi_net_ops *test_ops;
-static const void *(*test_more)(int rank);
-
-void gi_net_use(const struct gi_net_ops *ops, const void *(*more)(int rank))
-{
-    test_ops = ops;
-    test_more = more;
-}
 
 /* ---- the thread ---- */
 
@@ -149,26 +141,28 @@ struct ballot {
 static void open_domain(struct gi_net *n, struct ballot *b)
 {
     gin_comm_t *comm = n->comm;
-    const struct gi_net_ops *ops = test_ops != NULL ? test_ops : &gi_ofi_ops;
     struct gi_net_config c = {
         .provider = comm->env.provider[0] != 0 ? comm->env.provider : NULL,
         .nic = comm->env.nic[0] != 0 ? comm->env.nic : NULL,
         .rank = comm->rank,
         .size = comm->size,
         .self_test = true,
-        .more = test_ops != NULL && test_more != NULL ? test_more(comm->rank) : NULL,
     };
     memset(b, 0, sizeof(*b));
     if (comm->env.disable_net)
         b->status = gi_fail(GIN_ENOTSUP, "GINSHMEM_DISABLE_NET=1");
     else
-        b->status = ops->open(&c, &n->domains[0]);
+        b->status = gi_ofi_ops.open(&c, &n->domains[0]);
+    if (b->status == GIN_OK) {
+        n->n_domains = 1;
+        if (comm->env.test_net[0] != 0)
+            b->status = gi_fault_wrap(comm->env.test_net, c.rank, c.size, &n->domains[0]);
+    }
     if (b->status != GIN_OK) {
         snprintf(b->why, sizeof(b->why), "%.150s", gin_last_error());
         return;
     }
-    n->n_domains = 1;
-    const struct gi_net_caps *caps = ops->caps(n->domains[0]);
+    const struct gi_net_caps *caps = n->domains[0]->ops->caps(n->domains[0]);
     snprintf(b->provider, sizeof(b->provider), "%.60s", caps->name);
     snprintf(b->version, sizeof(b->version), "%.31s", caps->version);
 }

@@ -60,4 +60,6 @@ GI_ENV(test_abi, TEST_ABI, COUNT, "", 0, 4294967295u,
        "for tests: pretend to be a library with this ABI number in the first exchange")
 GI_ENV(signal_dump, SIGNAL_DUMP, BOOL, "1", 0, 1,
        "SIGUSR1 prints who waits for what, unless the program handles it")
+GI_ENV(test_net, TEST_NET, TEXT, "", 0, 0,
+       "for tests: what to spoil the network with, such as class=C,hold=8,early=1,seed=7")
 GI_ENV(test_libcuda, TEST_LIBCUDA, TEXT, "", 0, 0, "for tests: library to open as CUDA's driver")

@@ -85,6 +85,8 @@ static int fault_open(const struct gi_net_config *config, struct gi_net_domain *
 static void fault_close(struct gi_net_domain *domain)
 {
     struct fault_domain *d = (struct fault_domain *)domain;
+    if (d->owner)
+        d->inner->ops->close(d->inner);
     pthread_mutex_destroy(&d->lock);
     free(d->peer);
     free(d);

@@ -41,6 +41,10 @@ struct gi_fault_plan {
 
 extern const struct gi_net_ops gi_fault_ops;
 
+/* Wrap *domain in what a text says (see fault_wrap.c). It then belongs to the wrapper, which closes
+ * it; where that fails, it stays the caller's. */
+int gi_fault_wrap(const char *text, int rank, int size, struct gi_net_domain **domain);
+
 /* Change the plan of a domain while it is in use; inner stays. Any thread. */
 void gi_fault_set(struct gi_net_domain *d, const struct gi_fault_plan *plan);
 /* Posts to a peer: GIN_EAGAIN for ever, or swallowed in silence; or as before. Any thread. */

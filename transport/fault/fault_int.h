@@ -9,6 +9,7 @@
 struct fault_domain {
     struct gi_net_domain head;
     struct gi_net_domain *inner;
+    bool owner;           /* of inner */
     pthread_mutex_t lock; /* around what follows */
     struct gi_fault_plan plan;
     struct gi_net_caps caps;
