@@ -76,6 +76,8 @@ static void resume(struct mp *mp)
     gin_barrier_t world = gin_barrier_world();
     if (!mp_dev(mp, NULL))
         return;
+    if (!mp_near(mp) && mp->size > 2)
+        MP_SKIP("over a network every rank hands arrivals on, and must be in the barrier for that");
     for (int round = 0; round < 20; round++) {
         int late = round % mp->size;
         mp_step(mp, "round %d", round);
