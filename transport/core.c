@@ -22,35 +22,21 @@ static int take_domains(struct gi_core *core)
         return gi_fail(GIN_EINVAL, "%u rails: 1 to %u are possible", c->n_domains, GI_CORE_RAILS);
     for (uint32_t i = 0; i < c->n_domains; i++) {
         core->domain[i] = c->domains[i];
-        core->caps[i] = core->domain[i]->ops->caps(core->domain[i]);
+        core->agreed[i] = *core->domain[i]->ops->caps(core->domain[i]);
+        core->caps[i] = &core->agreed[i];
         if (core->caps[i]->msg_max < GI_CORE_BYTES_PUT + 16 || core->caps[i]->max_msg == 0)
             return gi_fail(GIN_ENOTSUP, "rail %u (%s): messages of %u bytes are too small", i,
                            core->caps[i]->name != NULL ? core->caps[i]->name : "?",
                            core->caps[i]->msg_max);
-        gi_core_plan(&core->plan[i], core->caps[i]);
-        gi_debug("net", "rail %u: %s", i, core->plan[i].text);
     }
     return GIN_OK;
-}
-
-/* All ranks must have as many rails: a context's home is the same everywhere. */
-static int agree(const struct gi_core *core, uint32_t *all)
-{
-    const struct gi_core_config *c = &core->config;
-    uint32_t mine = c->n_domains;
-    int st = c->allgather(c->allgather_arg, &mine, all, sizeof(mine));
-    for (int r = 0; r < c->size && st == GIN_OK; r++)
-        if (all[r] != mine)
-            st = gi_fail(GIN_EMISMATCH, "rank %d has %u rails, rank %d has %u", c->rank, mine, r,
-                         all[r]);
-    return st;
 }
 
 int gi_core_open(const struct gi_core_config *config, struct gi_core **core)
 {
     struct gi_core *c = calloc(1, sizeof(*c));
     uint8_t *dead = calloc((size_t)config->size, 1);
-    uint32_t *all = calloc((size_t)config->size, sizeof(*all));
+    void *all = gi_core_agree_room(config->size);
     int st = GIN_OK;
     if (c == NULL || dead == NULL || all == NULL)
         st = gi_fail(GIN_ENOMEM, "no memory for the network of %d ranks", config->size);
@@ -65,11 +51,15 @@ int gi_core_open(const struct gi_core_config *config, struct gi_core **core)
         st = take_domains(c);
     st = gi_core_all_well(config, st, "the network");
     if (st == GIN_OK)
-        st = agree(c, all);
+        st = gi_core_agree(c, all);
     free(all);
     if (st != GIN_OK) {
         gi_core_close(c);
         return st;
+    }
+    for (uint32_t i = 0; i < c->config.n_domains; i++) {
+        gi_core_plan(&c->plan[i], c->caps[i]);
+        gi_debug("net", "rail %u: %s", i, c->plan[i].text);
     }
     c->config.domains = NULL;
     *core = c;

@@ -3,6 +3,7 @@
  * The core's insides, shared by core*.c. Who does what:
  *
  *   core.c         opening, polling, ownership      core_plan.c    capabilities -> strategy
+ *   core_agree.c   the least of all ranks' capabilities
  *   core_ctx.c     contexts and their pools         core_region.c  registrations, peers' keys
  *   core_window.c  names of windows -> addresses    core_op.c      life of an operation, flush
  *   core_put.c     put, get                         core_push.c    posting what waits, per peer
@@ -361,7 +362,8 @@ struct gi_core {
     struct gi_core_config config;
     struct gi_core_plan plan[GI_CORE_RAILS];
     struct gi_net_domain *domain[GI_CORE_RAILS];
-    const struct gi_net_caps *caps[GI_CORE_RAILS];
+    const struct gi_net_caps *caps[GI_CORE_RAILS];         /* agreed */
+    struct gi_net_caps agreed[GI_CORE_RAILS];              /* what all ranks can keep */
     struct gi_core_window **windows[GI_CORE_WINDOW_PAGES]; /* pages, made when needed */
     /* Shells of contexts live as long as the core: whoever polls may look at one that is closed. */
     struct gi_core_ctx *_Atomic ctx[GI_CORE_CTXS];
@@ -373,6 +375,10 @@ struct gi_core {
         asleep;        /* thread that was allowed to sleep and has not polled since; 0: none */
     uint64_t watch_ns; /* between looks at the clock's concerns; 0: no watchdog */
 };
+
+/* core_agree.c: collective; lowers core->agreed. room: made before, so that it cannot fail here */
+void *gi_core_agree_room(int ranks);
+int gi_core_agree(struct gi_core *core, void *room);
 
 /* core_op.c */
 struct gi_core_op *gi_core_op_take(struct gi_core_ctx *ctx, int peer, enum gi_core_op_kind kind);

@@ -168,7 +168,7 @@ static int open_net(struct bed *b, struct bed_rank *r, int rank)
         plan = b->plan;
     plan.inner = r->inner;
     plan.seed = b->seed;
-    plan.caps = &b->mask->caps;
+    plan.caps = b->last_mask != NULL && rank == b->n - 1 ? &b->last_mask->caps : &b->mask->caps;
     struct gi_net_config outer = {.rank = rank, .size = b->n, .more = &plan};
     return st == GIN_OK ? gi_fault_ops.open(&outer, &r->domain) : st;
 }

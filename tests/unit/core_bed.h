@@ -44,6 +44,7 @@ struct bed {
     int n;
     uint64_t seed, random;
     const struct bed_mask *mask;
+    const struct bed_mask *last_mask; /* of the last rank, where it is another one */
     struct gi_fault_plan plan;
     uint64_t peer_timeout_ns;
     unsigned mutate;

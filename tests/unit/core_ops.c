@@ -458,3 +458,39 @@ TEST(all_to_all)
         bed_close(&b);
     }
 }
+
+/* Ranks whose records differ do what the least of them can, and understand each other. */
+TEST(records_differ)
+{
+    static const char *const pairs[][2] = {
+        {"B64", "B32"}, {"B32", "B64"}, {"B64", "C32"}, {"C64", "B0"}, {"C64", "C-no-dc"}};
+    static struct bed b;
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        const struct bed_mask *last = bed_mask(pairs[i][1]);
+        unsigned bits = last->caps.imm_bits;
+        pt_step("%s and %s", pairs[i][0], pairs[i][1]);
+        b = (struct bed){.seed = i + 1, .last_mask = last};
+        b.plan.hold = 4;
+        if (!bed_open(&b, bed_mask(pairs[i][0]), 3)) {
+            bed_close(&b);
+            return;
+        }
+        if (b.mask->caps.imm_bits < bits)
+            bits = b.mask->caps.imm_bits;
+        for (int r = 0; r < 3; r++)
+            EXPECT_EQ_INT(gi_core_caps(b.rank[r].core, 0)->imm_bits, bits);
+        for (int from = 0; from < 3; from++)
+            for (int to = 0; to < 3; to++)
+                for (int k = 0; k < 4; k++) {
+                    struct gi_core_put p =
+                        bed_make_put(&b, from, SRC + 8192 * (uint64_t)from, 0, 5000);
+                    p.action = bed_slot(1 + (uint32_t)from, 1, k % 2 != 0);
+                    EXPECT_EQ_INT(bed_put(&b, from, to, &p), GIN_OK);
+                }
+        EXPECT(bed_idle(&b));
+        for (int to = 0; to < 3; to++)
+            for (int from = 0; from < 3; from++)
+                EXPECT_EQ_U64(bed_signal(&b, to, 1 + (uint32_t)from), 4);
+        bed_close(&b);
+    }
+}

@@ -9,7 +9,7 @@
  *   hold= early= again= silent= seed=   as in struct gi_fault_plan
  *   write= read= amo= msg= progress= reg= lane= connect=   FIRST calls succeed less one, then
  *   count=         so many of each fail (default 1),
- *   status= error= with this status (default -9, GIN_ENET) and provider error
+ *   status= error= with this status (default GIN_ENET) and provider error
  *   rank=          on this rank alone; the others' calls do not fail
  */
 #include "transport/fault/fault_int.h"
