@@ -1,0 +1,136 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The functional and litmus tests over networks: every rank is a host of its own by name, so that
+# all goes over the network. Runs in the build folder (or finds build/); prints a table.
+#
+#   matrix.sh [-n RANKS] [-m procs|threads] [-f FACTOR] [-w NETWORKS] [-q] [PROGRAM...]
+#
+# NETWORKS are names of the list below, blanks between them (default: all); PROGRAMs are names as
+# under tests/ (default: all that need no host of their own). -f: so many times fewer rounds;
+# -q: no table, only what failed. MATRIX_SEED repeats the dice of a spoilt network.
+# Status 77 where there is no network, 1 where something failed.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+[ -f config.status ] || cd "$top/build" || exit 99
+
+# name|provider|what it is spoilt with. Without a provider: the library's choice.
+networks='choice||
+net|net|
+tcp|tcp|
+rxm|tcp;ofi_rxm|
+shm|shm|
+sockets|sockets|
+B64||hold=12,early=1
+B32||imm=32,hold=8,early=1
+B0||imm=0,hold=8
+Btiny||waw=96,max_msg=96,msg_max=64,inject=8,depth=4,hold=2
+Bagain||again=500
+C64||class=C,hold=12,early=1
+C32||class=C,imm=32,hold=12,early=1
+C0||class=C,imm=0,hold=12
+Cnodc||class=C,dc=0,hold=8,early=1
+Ctiny||class=C,max_msg=96,msg_max=64,inject=8,depth=4,hold=4
+Cagain||class=C,again=500,hold=8
+rxmC|tcp;ofi_rxm|class=C,hold=12,early=1
+shmB|shm|hold=12,early=1
+A||class=A,hold=8,early=1
+D||class=D,hold=8,early=1'
+
+programs='func/t_amo func/t_barrier func/t_barrier_edge func/t_bounds func/t_counter func/t_devcomm
+func/t_flush func/t_heap func/t_lsa func/t_put_get func/t_put_value func/t_signal_basic
+func/t_status func/t_team func/t_threads func/t_window litmus/message litmus/order litmus/reset
+litmus/sets litmus/waits'
+
+ranks='2 3' mode='' factor=10 quiet=0 wanted=
+while getopts 'n:m:f:w:q' o; do
+    case $o in
+        n) ranks=$OPTARG ;;
+        m) mode=$OPTARG ;;
+        f) factor=$OPTARG ;;
+        w) wanted=$OPTARG ;;
+        q) quiet=1 ;;
+        *) exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+[ $# = 0 ] || programs=$*
+[ -n "$wanted" ] || wanted=$(echo "$networks" | cut -d'|' -f1)
+
+if grep -q -e '-fsanitize=thread' Makefile 2>/dev/null; then
+    echo "SKIP: what orders a rank's progress thread after another rank's get is a message between"
+    echo "processes, which the race detector does not see"
+    exit 77
+fi
+seed=${MATRIX_SEED:-$((RANDOM * 32768 + RANDOM + 1))}
+echo "MATRIX_SEED=$seed"
+log=$(mktemp "${TMPDIR:-/tmp}/matrix.XXXXXX")
+table=$(mktemp "${TMPDIR:-/tmp}/matrix.XXXXXX")
+trap 'rm -f "$log" "$table"' EXIT
+
+# network NAME: sets the environment; status 1: not here, in the log why
+network() {
+    local row
+    row=$(echo "$networks" | grep "^$1|") || { echo "no network $1" >"$log" && return 1; }
+    unset GINSHMEM_PROVIDER GINSHMEM_TEST_NET
+    row=${row#*|}
+    [ -z "${row%%|*}" ] || export GINSHMEM_PROVIDER="${row%%|*}"
+    row=${row#*|}
+    [ -z "$row" ] || export GINSHMEM_TEST_NET="$row,seed=$seed"
+    timeout 120 tests/func/t_net -m procs -n 2 every_rank_far >"$log" 2>&1
+    [ $? != 77 ]
+}
+
+# cell NETWORK PROGRAM
+cell() {
+    local began=$SECONDS rc
+    # shellcheck disable=SC2086
+    timeout 600 "tests/$2" -n "$ranks" ${mode:+-m "$mode"} -H ABCDEFGH -f "$factor" >"$log" 2>&1
+    rc=$?
+    case $rc in
+        0) result=ok ;;
+        77) result=skip ;;
+        124 | 137) result=HANG ;;
+        *) result=FAIL ;;
+    esac
+    ran=$((ran + 1))
+    [ $result != ok ] || result="$((SECONDS - began))s"
+    [ $rc = 0 ] || [ $rc = 77 ] || {
+        failed=$((failed + 1))
+        echo "--- $1: $2: $result (GINSHMEM_PROVIDER=${GINSHMEM_PROVIDER-}" \
+            "GINSHMEM_TEST_NET=${GINSHMEM_TEST_NET-})"
+        grep -v -e '^ok ' -e '^SKIP ' "$log" | head -n 12
+    }
+}
+
+failed=0 ran=0 columns=
+for n in $wanted; do
+    if ! network "$n"; then
+        echo "$n: $(grep -m 1 -e SKIP -e 'no network' "$log")"
+        grep -q GINSHMEM_TEST_NET "$log" && failed=$((failed + 1))
+        continue
+    fi
+    columns="$columns $n"
+    for p in $programs; do
+        cell "$n" "$p"
+        echo "$p $n $result" >>"$table"
+    done
+done
+if [ -z "$columns" ]; then
+    [ $failed = 0 ] && exit 77
+    exit 1
+fi
+
+if [ $quiet = 0 ]; then
+    printf '%-20s' ''
+    for n in $columns; do printf ' %7s' "$n"; done
+    echo
+    for p in $programs; do
+        printf '%-20s' "$p"
+        for n in $columns; do
+            printf ' %7s' "$(sed -n "s|^$p $n ||p" "$table")"
+        done
+        echo
+    done
+fi
+echo "$ran runs of programs, $failed failures"
+[ $failed = 0 ]
