@@ -94,8 +94,6 @@ void gi_ofi_fill_caps(struct gi_ofi_domain *d)
     fill_order(c, i);
     fill_memory(d);
     d->imm_source = c->msg_source = d->pick.rung.source;
-    d->imm_source = c->msg_source = d->pick.rung.source;
-    d->inject = i->tx_attr->inject_size;
     d->inject = i->tx_attr->inject_size;
     c->name = i->fabric_attr->prov_name;
     snprintf(d->version, sizeof(d->version), "%u.%u, libfabric %u.%u", FI_MAJOR(v), FI_MINOR(v),
