@@ -292,7 +292,8 @@ static uint64_t mark_of(struct gi_core_ctx *ctx, int world)
 
 /*
  * What follows a fence may go by process_vm calls, which wait for nothing that the network carries:
- * so the fence waits, for ranks that are reached both ways. (Load/store peers: settle_near().)
+ * so the fence waits, for ranks that are reached both ways. (Load/store peers:
+ * gi_net_settle_near().)
  */
 static int fence_beside(const gin_t *g, struct gi_core_ctx *ctx, int world,
                         const gin_wait_opt_t *opt, const char *call)
@@ -371,15 +372,40 @@ int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_op
 /* ---- the operations ---- */
 
 /*
- * To a load/store peer the next operation may take loads and stores, whose signals do not ask
- * whether anything is still under way here: so nothing is, once the call returns.
+ * To a load/store peer the next operation may take loads and stores, which overtake this one.
+ * Strong signals and fences must not: from now on they ask (gi_net_settle_near()).
  */
-static int settle_near(const gin_t *g, int world, const char *call)
+static int note_near(const gin_t *g, int world, int st)
 {
-    if (GIN_LIKELY(g->lsa_of[world] < 0))
-        return GIN_OK;
-    struct until u = {g, context_of(g), world, GIN_I_QUIET, mark_of(context_of(g), world)};
+    if (GIN_UNLIKELY(g->lsa_of[world] >= 0) && GIN_LOAD_RELAXED(&g->ctx->near_net) == 0) {
+        GIN_STORE_RELAXED(&g->ctx->near_net, 1);
+        GIN_STORE_RELAXED(&g->dc->all.near_net, 1);
+    }
+    return st;
+}
+
+static int settle_one(const gin_t *g, struct gi_core_ctx *ctx, int world, const char *call)
+{
+    struct until u = {g, ctx, world, GIN_I_QUIET, mark_of(ctx, world)};
     return wait_until(&u, gi_comm_of(g), 0, false, call);
+}
+
+int gi_net_settle_near(const gin_t *g, int world, const char *call)
+{
+    const struct gi_devcomm *d = gi_devcomm_of(g);
+    int st = GIN_OK;
+    if (GIN_LIKELY(d->net == NULL || GIN_LOAD_RELAXED(&g->ctx->near_net) == 0))
+        return GIN_OK;
+    for (int r = world < 0 ? 0 : world; r < d->comm->size && st == GIN_OK; r++) {
+        if (g->lsa_of[r] >= 0 && g->ctx->index != GIN_ALL_CONTEXTS)
+            st = settle_one(g, context_of(g), r, call);
+        else if (g->lsa_of[r] >= 0)
+            for (uint32_t c = 0; c < d->reqs.contexts && st == GIN_OK; c++)
+                st = settle_one(g, d->net[c], r, call);
+        if (world >= 0)
+            break;
+    }
+    return st;
 }
 
 /* Of an operation that may have borrowed a registration: it is complete, or its status. */
@@ -411,7 +437,7 @@ int gi_net_put(const gin_t *g, int world, struct gi_core_put *p, const char *cal
     p->region = l.region;
     if (st == GIN_OK)
         st = give_back(g, world, &l, post(g, world, post_put, p, call), call);
-    return st == GIN_OK ? settle_near(g, world, call) : st;
+    return note_near(g, world, st);
 }
 
 int gi_net_get(const gin_t *g, int world, struct gi_core_get *p, const char *call)
@@ -423,7 +449,7 @@ int gi_net_get(const gin_t *g, int world, struct gi_core_get *p, const char *cal
     p->region = l.region;
     if (st == GIN_OK)
         st = give_back(g, world, &l, post(g, world, post_get, p, call), call);
-    return st == GIN_OK ? settle_near(g, world, call) : st;
+    return note_near(g, world, st);
 }
 
 /*
@@ -520,7 +546,7 @@ int gi_net_amo(const gin_t *g, int world, struct gi_core_amo *a, const char *cal
         st = await(g, world, mine, call);
     if (st == GIN_OK && mine != NULL)
         *old = mine->old;
-    return st == GIN_OK ? settle_near(g, world, call) : st;
+    return note_near(g, world, st);
 }
 
 int gi_net_tick(struct gi_devcomm *d, int world, uint64_t heap_off)

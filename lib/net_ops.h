@@ -30,6 +30,9 @@ int gi_net_amo(const gin_t *g, int world, struct gi_core_amo *a, const char *cal
 /* Flush, fence or quiet of g's context, or of all; of one rank, or of all with world -1. */
 int gi_net_complete(const gin_t *g, int world, enum gin_i_flush_what what,
                     const gin_wait_opt_t *opt, const char *call);
+/* What g's context has on its way by the network to an LSA rank (-1: to each) is at its target, so
+ * that loads and stores may follow: before strong signals and fences. */
+int gi_net_settle_near(const gin_t *g, int world, const char *call);
 /* A point in the stream to one rank, and whether everything before it is complete here. */
 uint64_t gi_net_mark(const gin_t *g, int world);
 int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_opt_t *opt,

@@ -358,6 +358,10 @@ static int op_done(struct op *o)
     int st = GIN_OK;
     if (o->net_action)
         return op_signal_net(o);
+    if (o->action.strong && (o->word != NULL || o->gpu_word.w != NULL))
+        st = gi_net_settle_near(o->g, o->world, o->call);
+    if (st != GIN_OK)
+        return st;
     if (o->word != NULL)
         gin_i_raise(o->word, &o->action);
     else if (o->gpu_word.w != NULL)
@@ -444,7 +448,10 @@ int gin_i_complete(const gin_t *g, gin_group_t grp, gin_team_t team, int peer,
     if (st != GIN_OK)
         return st;
     GIN_FENCE_SEQ_CST();
-    return gi_net_complete(g, peer != -1 ? o.world : -1, what, opt, o.call);
+    st = gi_net_complete(g, peer != -1 ? o.world : -1, what, opt, o.call);
+    return st == GIN_OK && what == GIN_I_FENCE
+               ? gi_net_settle_near(g, peer != -1 ? o.world : -1, o.call)
+               : st;
 }
 
 #define REQUEST_MAGIC 0x47494e52u /* "GINR" */

@@ -163,6 +163,45 @@ MP_TEST_OPT(nic_only, .ranks = "4", .hosts = "AABB")
     EXPECT_OK(gin_free(mp->comm, word));
 }
 
+/* Large puts by the network are still under way when a signal or a flag takes load and store. */
+MP_TEST_OPT(near_behind_far, .ranks = "4", .hosts = "AABB")
+{
+    enum { WORDS = 8192, ROUNDS = 40 };
+    gin_op_opt_t nic = {.flags = GIN_NIC_ONLY};
+    uint64_t *to = NULL, *from = NULL, wrong = 0;
+    if (!up(mp, NULL) || !EXPECT((to = gin_calloc(mp->comm, WORDS, 8)) != NULL) ||
+        !EXPECT((from = gin_calloc(mp->comm, WORDS, 8)) != NULL))
+        return;
+    const gin_t *g = &mp->g;
+    gin_team_t w = gin_world(g);
+    int near = mp->rank ^ 1;
+    for (uint64_t i = 1; i <= ROUNDS; i++) {
+        mp_step(mp, "round %d", (int)i);
+        for (size_t k = 0; k < WORDS; k++)
+            from[k] = i;
+        EXPECT_OK(gin_put_x(g, gin_thread(), w, near, gin_at_ptr(g, to), gin_at_local(from),
+                            WORDS * 8, gin_no_action(), &nic));
+        if (i % 2 != 0) {
+            EXPECT_OK(gin_signal(g, gin_thread(), w, near, gin_strong_inc(1)));
+        } else {
+            if (i % 4 == 0)
+                EXPECT_OK(gin_fence_all(g, gin_thread()));
+            else
+                EXPECT_OK(gin_fence(g, gin_thread(), w, near));
+            EXPECT_OK(gin_signal(g, gin_thread(), w, near, gin_weak_inc(1)));
+        }
+        EXPECT_OK(gin_wait_signal(g, gin_thread(), 1, i));
+        for (size_t k = 0; k < WORDS; k++)
+            wrong += GIN_LOAD_RELAXED(to + k) != i;
+        EXPECT_OK(
+            gin_barrier(g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL, GIN_FENCE_ALL));
+    }
+    EXPECT_EQ_U64(wrong, 0);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_OK(gin_free(mp->comm, from));
+    EXPECT_OK(gin_free(mp->comm, to));
+}
+
 MP_TEST_OPT(atomics, .ranks = "3", .hosts = "AB")
 {
     uint64_t *word = NULL, old = 0;

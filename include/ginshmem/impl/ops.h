@@ -23,7 +23,8 @@ GIN_OP int gin_status(const gin_t *g)
  */
 GIN_OP uint64_t *gin_i_action_word(const gin_t *g, int lsa, const gin_action_t *remote)
 {
-    if (GIN_UNLIKELY(remote->strong && !(g->dc->flags & GIN_I_DC_STRONG)))
+    if (GIN_UNLIKELY(remote->strong && (!(g->dc->flags & GIN_I_DC_STRONG) ||
+                                        GIN_LOAD_RELAXED(&g->ctx->near_net) != 0)))
         return NULL;
     if (GIN_LIKELY(remote->kind == GIN_ACTION_ADD))
         return GIN_LIKELY(remote->id < g->ctx->n_signals && lsa >= 0)
@@ -213,7 +214,7 @@ GIN_OP int gin_test(const gin_t *g, gin_group_t grp, const gin_request_t *req)
 GIN_OP int gin_fence(const gin_t *g, gin_group_t grp, gin_team_t team, int peer)
 {
     if (GIN_UNLIKELY(gin_i_lsa(g, team, peer) < 0 || grp.kind != GIN_GROUP_THREAD ||
-                     g->dc->magic != GIN_DEVCOMM_MAGIC))
+                     g->dc->magic != GIN_DEVCOMM_MAGIC || GIN_LOAD_RELAXED(&g->ctx->near_net) != 0))
         return gin_i_complete(g, grp, team, peer, GIN_I_FENCE, NULL);
     GIN_FENCE_RELEASE();
     return GIN_OK;

@@ -103,7 +103,9 @@ struct gin_i_ctx {
     uint32_t n_signals, n_counters;
     uint32_t index; /* GIN_ALL_CONTEXTS for the pseudo-context */
     int32_t error;  /* sticky status; kernels look at the error words instead */
-    uint64_t unused;
+    /* Host threads: an operation to an LSA rank took the network, so strong signals and fences that
+     * take loads and stores ask the library first. */
+    uint64_t near_net;
 
     /* Kernels. All device addresses. */
     struct gin_i_ring *ring; /* to the engine; NULL: none, then what needs it is GIN_ENOTSUP */
