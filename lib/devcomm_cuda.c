@@ -289,8 +289,6 @@ static void fill(const struct gi_devcomm *d, struct gi_kernel_side *k)
     dc->barrier_timeout_ns = r->barrier_timeout_ns;
     dc->lists = (const struct gin_i_list *)(uintptr_t)gi_mirror_lists(comm);
     dc->window_ids = (const uint32_t *)(uintptr_t)gi_mirror_window_ids(comm);
-    if (d->host_reach != 0)
-        dc->host_heap = (const struct gin_i_window *)(uintptr_t)gi_mirror_entry(comm, 0);
     if (d->multimem != NULL)
         dc->multimem = d->multimem->base + GI_CONTROL_CUDA;
     dc->engine_thread = ENGINE_THREAD;

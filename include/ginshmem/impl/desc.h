@@ -52,7 +52,7 @@ enum gin_i_desc_flags {
     GIN_I_DESC_ADD_AT = 4, /* add to a window word */
     GIN_I_DESC_SET_AT = 8, /* set a window word */
     GIN_I_DESC_COUNTER = 16,
-    GIN_I_DESC_MORE = 32,
+    GIN_I_DESC_MORE = 32,  /* a hint: what the engine posts may wait for the next one */
     GIN_I_DESC_LOCAL = 64, /* source or destination is an address, not a window */
     GIN_I_DESC_WORD32 = 128
 };

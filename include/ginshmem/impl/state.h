@@ -213,10 +213,10 @@ struct gin_i_dc {
     const uint64_t *error; /* pinned host word: 0, or (uint32_t)status | (uint64_t)rank << 32 */
     uint64_t wait_timeout_ns, barrier_timeout_ns; /* 0: none */
     const struct gin_i_barriers *barriers;
-    const struct gin_i_list *lists;       /* GIN_I_LISTS of them */
-    const uint32_t *window_ids;           /* window ids 0 .. *window_ids - 1 were ever handed out */
-    const struct gin_i_window *host_heap; /* the host heap's window here, NULL: not reachable */
-    uint64_t multimem;                    /* multicast address of heap offset 0, 0: none */
+    const struct gin_i_list *lists; /* GIN_I_LISTS of them */
+    const uint32_t *window_ids;     /* window ids 0 .. *window_ids - 1 were ever handed out */
+    uint64_t unused_place;
+    uint64_t multimem; /* multicast address of heap offset 0, 0: none */
     /* Puts and gets of at least so many bytes go to the engine's copy engine, where there is a
      * ring: by one thread; by a warp or less. A larger group is as fast. */
     uint64_t engine_thread, engine_warp;

@@ -163,52 +163,71 @@ GIN_DEV int gin_i_barrier_complete(const gin_t *g, const struct gin_i_group *q,
 }
 
 /*
- * By the lanes of the leader's warp: the whole of it. The release is a fence of the storing lanes;
- * whatever has to be read first is on its way meanwhile: the claim, with the round, whether the
- * engine has something left to do, the first member's address.
+ * Anything but a round that begins with nothing in its way. `was`: the state as it was claimed,
+ * with what the engine has to do. *arrived: the arrivals of this round stand. A failure leaves the
+ * state as it was.
  */
-GIN_DEV int gin_i_barrier_run(const gin_t *g, const struct gin_i_group *q,
-                              const struct gin_i_pool *p, const struct gin_i_barrier_call *c)
+GIN_DEV int gin_i_barrier_odd(const gin_t *g, const struct gin_i_group *q, uint64_t *state,
+                              uint64_t was, const struct gin_i_barrier_call *c, int release,
+                              int *arrived)
 {
-    uint64_t *state = &p->rounds[c->index].state, was = 0;
+    int st = GIN_OK, busy = (was & GIN_I_ROUND_BUSY) != 0;
+    *arrived = (was & GIN_I_ROUND_ARRIVED) != 0;
+    was &= ~GIN_I_ROUND_BUSY;
+    if (GIN_UNLIKELY(was & GIN_I_ROUND_INSIDE))
+        return GIN_ESTATE;
+    /* the halves come one after the other */
+    if (GIN_UNLIKELY(c->what == (*arrived ? GIN_I_BARRIER_ARRIVE : GIN_I_BARRIER_WAIT)))
+        st = GIN_ESTATE;
+    else if (busy && !*arrived)
+        st = gin_i_barrier_complete(g, q, c, release);
+    if (GIN_UNLIKELY(st != GIN_OK) && q->lane == 0)
+        gin_i_st_relaxed_gpu(state, was);
+    return st;
+}
+
+/*
+ * The state as it was before it was claimed, and whether the engine has something to do; with a
+ * release of what comes after it. What has to be read is on its way while that fence lasts.
+ */
+GIN_DEV uint64_t gin_i_barrier_claim(const gin_t *g, const struct gin_i_group *q, uint64_t *state,
+                                     const struct gin_i_barrier_call *c, int release)
+{
+    uint64_t was = 0;
     struct gin_i_16 posted = {0, 0};
-    int more = q->lane + 1 < p->n, st = GIN_OK;
     if (q->lane == 0) {
         was = gin_i_atom_or_gpu(state, GIN_I_ROUND_INSIDE);
         if (c->complete && g->ring != NULL)
             posted = gin_i_ld128_relaxed_gpu(&g->ring->ticket);
     }
-    uint64_t to = gin_i_nc_u64(&p->peers[more ? gin_i_member(p, q->lane + 1) : p->me]);
-    uint64_t inbox = gin_i_nc_u64(&p->peers[p->me]), row = c->index * p->slot;
-    int arriving = more && c->release && (c->what & GIN_I_BARRIER_ARRIVE);
-    if (arriving)
+    if (release)
         gin_i_fence_sys();
     uint64_t zero = gin_i_zero_from_here();
     was |= zero;
     if ((posted.a | zero) != posted.b || (c->complete && g->ring == NULL && gin_i_has_rings(g)))
         was |= GIN_I_ROUND_BUSY;
-    was = gin_i_group_share(q, was);
+    return gin_i_group_share(q, was);
+}
+
+/* By the lanes of the leader's warp: the whole of it. The release is a fence of the storing lanes.
+ */
+GIN_DEV int gin_i_barrier_run(const gin_t *g, const struct gin_i_group *q,
+                              const struct gin_i_pool *p, const struct gin_i_barrier_call *c)
+{
     const uint64_t odd = GIN_I_ROUND_BUSY | GIN_I_ROUND_ARRIVED | GIN_I_ROUND_INSIDE;
-    uint64_t round = (was >> 2) + 1;
+    uint64_t *state = &p->rounds[c->index].state;
+    int more = q->lane + 1 < p->n, st = GIN_OK, arrived = 0;
+    uint64_t to = gin_i_nc_u64(&p->peers[more ? gin_i_member(p, q->lane + 1) : p->me]);
+    uint64_t inbox = gin_i_nc_u64(&p->peers[p->me]), row = c->index * p->slot;
+    int arriving = more && c->release && (c->what & GIN_I_BARRIER_ARRIVE);
+    uint64_t was = gin_i_barrier_claim(g, q, state, c, arriving);
     if (GIN_UNLIKELY((was & odd) != 0 || !(c->what & GIN_I_BARRIER_ARRIVE))) {
-        int busy = was >> 63 != 0, arrived = (was & GIN_I_ROUND_ARRIVED) != 0;
-        was &= ~GIN_I_ROUND_BUSY;
-        if (GIN_UNLIKELY(was & GIN_I_ROUND_INSIDE))
-            return GIN_ESTATE;
-        /* the halves come one after the other */
-        if (GIN_UNLIKELY(c->what == (arrived ? GIN_I_BARRIER_ARRIVE : GIN_I_BARRIER_WAIT)))
-            st = GIN_ESTATE;
-        else if (busy)
-            st = gin_i_barrier_complete(g, q, c, arriving);
-        if (GIN_UNLIKELY(st != GIN_OK)) {
-            if (q->lane == 0)
-                gin_i_st_relaxed_gpu(state, was);
+        st = gin_i_barrier_odd(g, q, state, was, c, arriving, &arrived);
+        if (GIN_UNLIKELY(st != GIN_OK))
             return st;
-        }
-        round = (was >> 2) + !arrived;
-        more = more && !arrived;
     }
-    if (more)
+    uint64_t round = ((was & ~GIN_I_ROUND_BUSY) >> 2) + !arrived;
+    if (more && !arrived)
         gin_i_barrier_arrive(p, q, row, to, round);
     if (c->what & GIN_I_BARRIER_WAIT)
         st = gin_i_group_worst(

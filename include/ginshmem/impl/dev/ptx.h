@@ -49,7 +49,6 @@ GIN_I_PTX_LD(gin_i_ld_acquire_sys, "ld.acquire.sys.global.u64", uint64_t, "l")
 GIN_I_PTX_LD(gin_i_ld_relaxed_gpu, "ld.relaxed.gpu.global.u64", uint64_t, "l")
 GIN_I_PTX_LD(gin_i_ld_acquire_gpu, "ld.acquire.gpu.global.u64", uint64_t, "l")
 GIN_I_PTX_LD(gin_i_ld32_relaxed_sys, "ld.relaxed.sys.global.u32", uint32_t, "r")
-GIN_I_PTX_LD(gin_i_ld32_relaxed_gpu, "ld.relaxed.gpu.global.u32", uint32_t, "r")
 GIN_I_PTX_LD(gin_i_ld16_relaxed_sys, "ld.relaxed.sys.global.u16", uint16_t, "h")
 
 GIN_I_PTX_ST(gin_i_st_relaxed_sys, "st.relaxed.sys.global.u64", uint64_t, "l")
@@ -327,7 +326,6 @@ GIN_I_PTX_ATOM(gin_i_atom32_exch_sys, "atom.relaxed.sys.global.exch.b32", uint32
 GIN_I_PTX_ATOM(gin_i_atom_add_gpu, "atom.relaxed.gpu.global.add.u64", uint64_t, "l")
 GIN_I_PTX_ATOM(gin_i_atom_or_gpu, "atom.relaxed.gpu.global.or.b64", uint64_t, "l")
 GIN_I_PTX_ATOM(gin_i_atom_exch_gpu, "atom.acq_rel.gpu.global.exch.b64", uint64_t, "l")
-GIN_I_PTX_ATOM(gin_i_atom32_add_gpu, "atom.relaxed.gpu.global.add.u32", uint32_t, "r")
 GIN_I_PTX_ATOM(gin_i_atom32_exch_acquire_gpu, "atom.acquire.gpu.global.exch.b32", uint32_t, "r")
 GIN_I_PTX_ATOM(gin_i_atom32_exch_release_gpu, "atom.release.gpu.global.exch.b32", uint32_t, "r")
 
