@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "cuda/multicast.h"
+#include "transport/cuda/report.h"
 #include "transport/cuda/team.h"
 
 typedef unsigned long long ull;
@@ -26,8 +27,7 @@ struct gi_cuda_multimem_share {
 
 /* What a rank says at the end of a step. */
 struct word {
-    int32_t status;
-    char text[184];
+    struct gi_cuda_report report;
     unsigned char uuid[16];
     uint64_t share;
 };
@@ -35,23 +35,11 @@ struct word {
 /* Everybody's words in *all (the caller frees it); the first failure is everyone's. */
 static int meet(const struct gi_shm_config *c, struct word *mine, int status, struct word **all)
 {
-    const struct word *worst = NULL;
-    mine->status = status;
-    if (status != GIN_OK)
-        snprintf(mine->text, sizeof(mine->text), "%s", gin_last_error());
-    *all = malloc((size_t)c->size * sizeof(**all));
-    if (*all == NULL)
-        return gi_fail(GIN_ENOMEM, "no memory for the words of %d ranks", c->size);
-    int st = c->allgather(c->arg, mine, *all, sizeof(*mine));
-    for (int r = 0; st == GIN_OK && r < c->size; r++)
-        if ((*all)[r].status != GIN_OK && worst == NULL)
-            worst = &(*all)[r];
-    if (st != GIN_OK || worst == NULL)
-        return st;
-    int who = (int)(worst - *all);
-    return who == c->rank ? gi_fail(worst->status, "%s", mine->text)
-                          : gi_fail(worst->status, "rank %d: %.*s", who, (int)sizeof(worst->text),
-                                    worst->text);
+    void *words = NULL;
+    gi_cuda_say(&mine->report, status, true);
+    int st = gi_cuda_hear(c, mine, sizeof(*mine), &words);
+    *all = words;
+    return st;
 }
 
 static int agree(const struct gi_cuda_multimem *m, int status)
@@ -181,7 +169,7 @@ static int have_object(struct gi_cuda_multimem *m, uint64_t deadline)
         st = make(m, &fd);
     memset(&mine, 0, sizeof(mine));
     int made = st;
-    char text[sizeof(mine.text)];
+    char text[sizeof(mine.report.text)];
     snprintf(text, sizeof(text), "%s", gin_last_error());
     st = gi_shm_pass(&c, team, fd, st, keep, m);
     if (fd >= 0)
