@@ -130,6 +130,17 @@ static void peer_lost(void *arg, int rank, const char *why)
     gi_comm_rank_died(n->comm, rank, text);
 }
 
+/* One broken connection is not a death. Where the watch sees deaths for itself, the operations that
+ * failed have said what there is to say. */
+static void peer_suspect(void *arg, int rank, const char *why)
+{
+    const struct gi_net *n = arg;
+    if (atomic_load_explicit(&n->comm->watch, memory_order_acquire) == NULL)
+        peer_lost(arg, rank, why);
+    else
+        gi_info("net", "rank %d may be lost: %s", rank, why);
+}
+
 /* ---- opening ---- */
 
 /* What a rank has got, shown to all. */
@@ -206,7 +217,10 @@ static int open_core(struct gi_net *n)
         .n_domains = n->n_domains,
         .allgather = gather,
         .allgather_arg = comm,
-        .hooks = {.arg = n, .resolve = resolve, .peer_lost = peer_lost},
+        .hooks = {.arg = n,
+                  .resolve = resolve,
+                  .peer_lost = peer_lost,
+                  .peer_suspect = peer_suspect},
         .peer_timeout_ns = comm->env.peer_timeout,
     };
     int st = gi_core_open(&c, &n->core);
