@@ -77,7 +77,7 @@ judge() {
 
 # one PHASE FAULT MICROSECONDS
 one() {
-    local phase=$1 fault=$2 us=$3 bed=() rc patience=$GINSHMEM_PEER_TIMEOUT name="$1 $2 after $3 us, ${GINSHMEM_PROVIDER-the choice}"
+    local phase=$1 fault=$2 us=$3 bed=() rc name="$1 $2 after $3 us, ${GINSHMEM_PROVIDER-the choice}"
     case $fault in cut | flap | half) bed=("${netns[@]}") ;; esac
     # only who says nothing more is found by its silence
     export GINSHMEM_PEER_TIMEOUT=30s
@@ -89,9 +89,7 @@ one() {
     runs=$((runs + 1))
     rm -rf "$D/run"
     mkdir "$D/run"
-    # TCP asks again after 1 s and after 3: a connection begun in a flap of 1 s may take that long.
-    if [ "$fault" = flap ]; then patience=10s; fi
-    GINSHMEM_PEER_TIMEOUT=$patience timeout 120 "$GINRUN" -k -n 3 --hosts 3 "${bed[@]}" "$FATE" "$D/run" "$phase" "$fault" "$us" \
+    timeout 120 "$GINRUN" -k -n 3 --hosts 3 "${bed[@]}" "$FATE" "$D/run" "$phase" "$fault" "$us" \
         >"$D/out" 2>&1 </dev/null
     rc=$?
     before=$failed
