@@ -105,6 +105,17 @@ MP_TEST_N(bad_counters_are_refused, "1 2")
     EXPECT_FAILS(gin_get_x(&mp->g, me, w, 0, at, from, 8, &bad_id), GIN_ERANGE, "3");
     EXPECT_FAILS(gin_put_x(&mp->g, me, w, 0, at, from, 8, gin_weak_inc(0), &bad_kind), GIN_EINVAL,
                  "gin_put");
+    const gin_op_opt_t odd[] = {
+        {.given_release = 4}, {.required_release = 4}, {.reserved = 1}, {.flags = 8}};
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        EXPECT_FAILS(gin_put_x(&mp->g, me, w, 0, at, from, 8, gin_weak_inc(0), &odd[i]), GIN_EINVAL,
+                     "options");
+        EXPECT_FAILS(gin_put_value_x(&mp->g, me, w, 0, at, 1, 8, gin_weak_inc(0), &odd[i]),
+                     GIN_EINVAL, "options");
+        EXPECT_FAILS(gin_get_x(&mp->g, me, w, 0, at, from, 8, &odd[i]), GIN_EINVAL, "options");
+        EXPECT_FAILS(gin_signal_x(&mp->g, me, w, 0, gin_weak_inc(0), &odd[i]), GIN_EINVAL,
+                     "options");
+    }
     EXPECT_FAILS(gin_wait_counter(&mp->g, me, 3, 0), GIN_ERANGE, "3");
     EXPECT_FAILS(gin_reset_counter(&mp->g, 3, &old), GIN_ERANGE, "3");
     EXPECT_EQ_U64(old, 77);
