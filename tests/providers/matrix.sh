@@ -3,11 +3,12 @@
 # The functional and litmus tests over networks: every rank is a host of its own by name, so that
 # all goes over the network. Runs in the build folder (or finds build/); prints a table.
 #
-#   matrix.sh [-n RANKS] [-m procs|threads] [-f FACTOR] [-w NETWORKS] [-q] [PROGRAM...]
+#   matrix.sh [-n RANKS] [-m procs|threads] [-f FACTOR] [-w NETWORKS] [-b SECONDS] [-q] [PROGRAM...]
 #
 # NETWORKS are names of the list below, blanks between them (default: all); PROGRAMs are names as
 # under tests/ (default: all that need no host of their own). -f: so many times fewer rounds;
-# -q: no table, only what failed. MATRIX_SEED repeats the dice of a spoilt network.
+# -q: no table, only what failed. -b: begin at a place that the seed chooses, and nothing new after
+# so many seconds: what is left out is another run's. MATRIX_SEED repeats the dice.
 # Status 77 where there is no network, 1 where something failed.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -41,13 +42,14 @@ func/t_flush func/t_heap func/t_lsa func/t_put_get func/t_put_value func/t_signa
 func/t_status func/t_team func/t_threads func/t_window litmus/message litmus/order litmus/reset
 litmus/sets litmus/waits'
 
-ranks='2 3' mode='' factor=10 quiet=0 wanted=
-while getopts 'n:m:f:w:q' o; do
+ranks='2 3' mode='' factor=10 quiet=0 wanted='' budget=0
+while getopts 'n:m:f:w:b:q' o; do
     case $o in
         n) ranks=$OPTARG ;;
         m) mode=$OPTARG ;;
         f) factor=$OPTARG ;;
         w) wanted=$OPTARG ;;
+        b) budget=$OPTARG ;;
         q) quiet=1 ;;
         *) exit 2 ;;
     esac
@@ -63,6 +65,20 @@ if grep -q -e '-fsanitize=thread' Makefile 2>/dev/null; then
 fi
 seed=${MATRIX_SEED:-$((RANDOM * 32768 + RANDOM + 1))}
 echo "MATRIX_SEED=$seed"
+# around WORD...: the same words, from another one on
+around() {
+    local first=$((seed % $# + 1))
+    echo "${@:first}" "${@:1:first-1}"
+}
+if [ "$budget" != 0 ]; then
+    # shellcheck disable=SC2086
+    wanted=$(around $wanted)
+    # shellcheck disable=SC2086
+    programs=$(around $programs)
+fi
+over() {
+    [ "$budget" != 0 ] && [ $SECONDS -ge "$budget" ]
+}
 log=$(mktemp "${TMPDIR:-/tmp}/matrix.XXXXXX")
 table=$(mktemp "${TMPDIR:-/tmp}/matrix.XXXXXX")
 trap 'rm -f "$log" "$table"' EXIT
@@ -84,7 +100,7 @@ network() {
 cell() {
     local began=$SECONDS rc
     # shellcheck disable=SC2086
-    timeout 600 "tests/$2" -n "$ranks" ${mode:+-m "$mode"} -H ABCDEFGH -f "$factor" >"$log" 2>&1
+    timeout $((budget == 0 ? 600 : 100)) "tests/$2" -n "$ranks" ${mode:+-m "$mode"} -H ABCDEFGH -f "$factor" >"$log" 2>&1
     rc=$?
     case $rc in
         0) result=ok ;;
@@ -104,6 +120,7 @@ cell() {
 
 failed=0 ran=0 columns=
 for n in $wanted; do
+    ! over || break
     if ! network "$n"; then
         echo "$n: $(grep -m 1 -e SKIP -e 'no network' "$log")"
         grep -q GINSHMEM_TEST_NET "$log" && failed=$((failed + 1))
@@ -111,6 +128,7 @@ for n in $wanted; do
     fi
     columns="$columns $n"
     for p in $programs; do
+        ! over || break
         cell "$n" "$p"
         echo "$p $n $result" >>"$table"
     done

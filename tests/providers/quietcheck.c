@@ -122,12 +122,12 @@ static void check(struct mp *mp, int times)
 #define OVER(id, what)                                                             \
     MP_TEST_OPT(id, .ranks = "2 3", .hosts = "ABC", .env = what, .only = MP_PROCS) \
     {                                                                              \
-        check(mp, 700);                                                            \
+        check(mp, 70);                                                             \
     }
 
 MP_TEST_OPT(near, .ranks = "2 3")
 {
-    check(mp, 1000);
+    check(mp, 300);
 }
 
 OVER(choice, NULL)
