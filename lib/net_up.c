@@ -29,6 +29,15 @@
 #define LONG_NS  1000000u
 #define SLEEP_NS 10000000u /* new contexts are seen that soon */
 
+static const struct gi_net_ops *test_ops;
+static const void *(*test_more)(int rank);
+
+void gi_net_use(const struct gi_net_ops *ops, const void *(*more)(int rank))
+{
+    test_ops = ops;
+    test_more = more;
+}
+
 /* ---- the thread ---- */
 
 void gi_net_progress(void *arg)
@@ -158,12 +167,13 @@ static void open_domain(struct gi_net *n, struct ballot *b)
         .rank = comm->rank,
         .size = comm->size,
         .self_test = true,
+        .more = test_ops != NULL && test_more != NULL ? test_more(comm->rank) : NULL,
     };
     memset(b, 0, sizeof(*b));
     if (comm->env.disable_net)
         b->status = gi_fail(GIN_ENOTSUP, "GINSHMEM_DISABLE_NET=1");
     else
-        b->status = gi_ofi_ops.open(&c, &n->domains[0]);
+        b->status = (test_ops != NULL ? test_ops : &gi_ofi_ops)->open(&c, &n->domains[0]);
     if (b->status == GIN_OK) {
         n->n_domains = 1;
         if (comm->env.test_net[0] != 0)

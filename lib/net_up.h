@@ -80,4 +80,7 @@ const char *gi_net_why(const gin_comm_t *comm);
 /* The registered region around [addr, addr + bytes) of my memory, or NULL. */
 struct gi_core_region *gi_net_region_of(gin_comm_t *comm, const void *addr, uint64_t bytes);
 
+/* Tests only, before any communicator: another network than libfabric's. NULL: that again. */
+void gi_net_use(const struct gi_net_ops *ops, const void *(*more)(int rank));
+
 #endif

@@ -9,11 +9,11 @@
 /* clang-format off */
 /* Nothing in order, complete here long before it is there. */
 static const struct gi_net_caps lazy = {
-    .max_msg = 4096, .msg_max = 128, .depth = 64, .align = 1, .thread_safe = true,
+    .max_msg = 4096, .msg_max = 128, .depth = 64,
     .dc = GI_NET_DC_YES, .imm_bits = 64, .name = "lazy", .version = "0", .notes = ""};
 /* Wants local memory registered. */
 static const struct gi_net_caps registered = {
-    .max_msg = 4096, .msg_max = 128, .depth = 64, .align = 1, .thread_safe = true,
+    .max_msg = 4096, .msg_max = 128, .depth = 64,
     .waw_bytes = GI_NET_UNLIMITED, .saw = true, .was = true, .raw = true, .sas = true,
     .imm_bits = 64, .mr_local = true, .name = "registered", .version = "0", .notes = ""};
 /* clang-format on */
