@@ -12,7 +12,7 @@
 #include "comm.h"
 
 #define PAUSE_NS 5000000u /* between two looks at who died */
-#define PATIENCE 60
+#define PATIENCE 400
 
 struct meeting {
     gin_comm_t *comm;
@@ -117,6 +117,8 @@ int gi_agree_on(gin_comm_t *comm, unsigned op, uint64_t a, uint64_t b, uint64_t 
 /* Launchers often do not say who it was, or before the one who knows has told. */
 static int who_died(gin_comm_t *comm, int status)
 {
+    if (status == GIN_EPEER && comm->boot->lost >= 0)
+        gi_comm_rank_died(comm, comm->boot->lost, gin_last_error());
     int st = gi_comm_health(comm);
     for (int i = 0; status == GIN_EPEER && st == GIN_OK && comm->watch != NULL && i < PATIENCE;
          i++) {

@@ -155,6 +155,7 @@ int gi_boot_open(const struct gi_env *env, const struct gin_config *config, stru
     st = config != NULL ? open_config(env, config, deadline, &b) : open_named(env, deadline, &b);
     if (st != GIN_OK)
         return gi_fail_context("gin_init");
+    b->lost = -1;
     gi_debug("boot", "rank %d of %d by %s", b->rank, b->size, b->origin);
     *boot = b;
     return GIN_OK;

@@ -35,6 +35,7 @@ struct gi_boot {
     int (*stop)(void *arg);
     void *stop_arg;
     int stopped; /* what it said */
+    int lost;    /* whose end broke a collective, -1: nobody's that is known */
 };
 
 /*

@@ -179,9 +179,11 @@ static int leave_barrier(struct pmi1 *p, uint64_t deadline)
                        (int)msg.word[0].value_len, msg.word[0].value);
     if (!gi_pmi_int(&msg, "rc", INT_MIN, INT_MAX, &rc) || rc == 0)
         return GIN_OK;
-    if (gi_pmi_int(&msg, "rank", 0, p->k.size - 1, &rank))
-        return gi_fail(GIN_EPEER, "rank %d has ended: the ranks cannot meet any more", rank);
-    return gi_fail(GIN_ESYS, "the launcher's barrier failed: rc=%d", rc);
+    if (!gi_pmi_int(&msg, "rank", 0, p->k.size - 1, &rank))
+        return gi_fail(GIN_ESYS, "the launcher's barrier failed: rc=%d", rc);
+    if (p->k.now != NULL)
+        p->k.now->lost = rank;
+    return gi_fail(GIN_EPEER, "rank %d has ended: the ranks cannot meet any more", rank);
 }
 
 /* Send the queue and take the answers to all but gets. */

@@ -100,8 +100,9 @@ static int break_off(struct gi_tcp_boot *t, int status)
 
 /* ---- rank 0 ---- */
 
-static int lost(int rank, int e)
+static int lost(struct gi_tcp_boot *t, int rank, int e)
 {
+    t->b.lost = rank;
     if (e == -ECONNRESET || e == -EPIPE)
         return gi_fail(GIN_EPEER, "rank %d has died: its connection to rank 0 ended", rank);
     return gi_fail(GIN_EPEER, "rank %d is lost: %s", rank, gi_os_strerror(e));
@@ -138,7 +139,7 @@ static int pull(struct gi_tcp_boot *t, int rank, char *out, size_t bytes)
         if (n == -EAGAIN)
             return GIN_OK;
         if (n < 0)
-            return lost(rank, (int)n);
+            return lost(t, rank, (int)n);
         rx->got += (size_t)n;
         if (rx->got == sizeof(rx->frame)) {
             int st = check_frame(t, rank, &rx->frame, bytes);
@@ -226,7 +227,7 @@ static int spread(struct gi_tcp_boot *t, struct pollfd *polls, const char *out, 
             int e = push(t->fds[r], &f, out, &t->rx[r].sent);
             t->rx[r].done = e != -EAGAIN;
             if (e != 0 && e != -EAGAIN)
-                break_off(t, lost(r, e));
+                break_off(t, lost(t, r, e));
             left += !t->rx[r].done;
         }
         if (left == 0)
@@ -269,8 +270,9 @@ static int root_allgather(struct gi_tcp_boot *t, const void *in, char *out, size
 
 /* ---- the others ---- */
 
-static int root_lost(int e)
+static int root_lost(struct gi_tcp_boot *t, int e)
 {
+    t->b.lost = 0;
     if (e == -ECONNRESET || e == -EPIPE)
         return gi_fail(GIN_EPEER, "rank 0 has died: the connection to it ended");
     return gi_fail(GIN_EPEER, "rank 0 is lost: %s", gi_os_strerror(e));
@@ -331,7 +333,7 @@ static int leaf_allgather(struct gi_tcp_boot *t, const void *in, char *out, size
     if (e == -EPROTO)
         return gi_fail(GIN_EPEER, "rank 0 sent what is no frame of the bootstrap");
     if (e != 0)
-        return root_lost(e);
+        return root_lost(t, e);
     if (f.kind == GI_TCP_ERROR)
         return gi_fail(f.status, "%s", text);
     if (f.kind == GI_TCP_BYE)
@@ -342,7 +344,7 @@ static int leaf_allgather(struct gi_tcp_boot *t, const void *in, char *out, size
     e = gi_os_read_full(t->fd, out, total, patience);
     if (e == -ETIMEDOUT)
         return gi_fail(GIN_ETIMEDOUT, "rank 0 stopped in the middle of its answer");
-    return e == 0 ? GIN_OK : root_lost(e);
+    return e == 0 ? GIN_OK : root_lost(t, e);
 }
 
 static int tcp_allgather(struct gi_boot *b, const void *in, void *out, size_t bytes,

@@ -101,6 +101,7 @@ static void *meet_fate(void *arg)
         kill(getpid(), SIGSTOP);
     if (is(fault, "cut") || is(fault, "half") || is(fault, "flap"))
         link_set("down");
+    leave("met_fate", "\n");
     if (is(fault, "half"))
         kill(getpid(), SIGKILL);
     if (is(fault, "flap")) {
@@ -297,10 +298,8 @@ int main(int argc, char **argv)
     if (!is(phase, "bringup"))
         expect_fate();
     if (up && is(phase, "finalize")) {
-        while (rank == VICTIM && fate(NULL) == 0)
+        while (rank == VICTIM && !there("met_fate", VICTIM)) /* killed, stopped, or cut off */
             nap_us(1000);
-        if (rank == VICTIM && !is(fault, "flap"))
-            nap_us(200000); /* until it is killed, stopped, or cut off */
         st = gin_finalize(j.comm);
         up = false;
     } else if (up) {
