@@ -92,10 +92,9 @@ static void *run(void *arg)
     enum gi_core_others others;
     gi_log_set_rank(n->comm->rank);
     while (atomic_load_explicit(&n->stop, memory_order_acquire) == 0) {
-        int events = gi_core_poll_left(n->core, &others);
+        bool sleeps = idle + 1 >= (crowded ? CROWDED : EAGER);
+        int events = gi_core_poll_left(n->core, sleeps, &others);
         idle = events > 0 || others != GI_CORE_NOBODY ? 0 : idle + 1;
-        if (idle >= (crowded ? CROWDED : EAGER)) /* about to sleep */
-            idle = gi_core_poll(n->core) > 0 ? 0 : idle;
         if (others == GI_CORE_DRIVES)
             gi_os_sleep_ns(GIVE_NS);
         else if (others == GI_CORE_POSTS)

@@ -258,7 +258,7 @@ static enum gi_core_others others_do(struct gi_core_ctx *ctx)
 
 /* Between a thread and the network that it posts to, polls are in the way: they contend for the
  * provider's lock, and make bundles leave before they are full. */
-int gi_core_poll_left(struct gi_core *core, enum gi_core_others *others)
+int gi_core_poll_left(struct gi_core *core, bool all, enum gi_core_others *others)
 {
     uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire);
     struct turn t = next_turn(n);
@@ -269,7 +269,7 @@ int gi_core_poll_left(struct gi_core *core, enum gi_core_others *others)
         struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
         enum gi_core_others what = others_do(ctx);
         *others = what > *others ? what : *others;
-        if (what != GI_CORE_NOBODY || !has_turn(ctx, i, t))
+        if (what != GI_CORE_NOBODY || (!all && !has_turn(ctx, i, t)))
             continue;
         events += poll_one(ctx, false);
         others_do(ctx);

@@ -100,8 +100,8 @@ enum gi_core_others {
 };
 /* For the thread that stands in for others, one per core: like gi_core_poll_some(), but leaves out
  * contexts that somebody else has driven since the last call, and for some calls those where
- * somebody posts; *others: the most of what they do. */
-int gi_core_poll_left(struct gi_core *core, enum gi_core_others *others);
+ * somebody posts; *others: the most of what they do. all: the quiet ones, too, before a sleep. */
+int gi_core_poll_left(struct gi_core *core, bool all, enum gi_core_others *others);
 /*
  * Before sleeping: descriptors to poll(2) for input. Returns their number when all contexts may be
  * slept on now, 0 when there is something to do or a network without such a descriptor. Wake at

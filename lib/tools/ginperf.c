@@ -408,6 +408,7 @@ int main(int argc, char **argv)
     st = set_up(&p, &o);
     if (st == 0)
         st = o.net ? perf_net_run(&p, o.rounds, o.iters) : run(&p, &o);
+    perf_fabric_close();
     free(p.src);
     if (gin_devcomm_destroy(p.comm, &p.dev) != GIN_OK)
         st = fail("gin_devcomm_destroy");

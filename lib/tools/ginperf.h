@@ -58,6 +58,8 @@ extern const void *const perf_cuda_image;
 /* All figures of --cuda, by all ranks; the exit status. ginperf_cuda.c */
 int perf_cuda_run(gin_comm_t *comm, int rounds);
 
+/* After the last figure of perf_fabric, if there was one. */
+void perf_fabric_close(void);
 /* All figures of --net, by all ranks; the exit status. ginperf_net.c */
 int perf_net_run(struct perf *p, int rounds, long iters);
 /* One line of --scaling, by all ranks; the exit status. ginperf_scaling.c */
