@@ -83,10 +83,6 @@ static int check_numbers(const gin_devcomm_reqs_t *r)
 /* What this version cannot do, by name and with the reason. */
 static int check_features(const gin_devcomm_reqs_t *r)
 {
-    if (r->backend == GIN_BACKEND_ENGINE && r->device == GIN_DEVICE_HOST)
-        return gi_fail(GIN_ENOTSUP,
-                       "gin_devcomm_create: backend ENGINE with device HOST: the engine serves "
-                       "kernels only in this version; use AUTO or DIRECT");
     if (r->backend == GIN_BACKEND_GDA)
         return gi_fail(GIN_ENOTSUP, "gin_devcomm_create: backend GDA is not built; use AUTO");
     if (r->multimem == GIN_MULTIMEM_NEEDED && r->device == GIN_DEVICE_HOST)

@@ -14,6 +14,7 @@
 struct gi_barriers;    /* lib/barrier.c's part */
 struct gi_kernel_side; /* lib/devcomm_cuda.c's */
 struct gi_core_ctx;
+struct gi_net_ring;
 
 struct gi_devcomm {
     gin_comm_t *comm;
@@ -29,7 +30,8 @@ struct gi_devcomm {
     struct gi_barriers *barriers;
     struct gi_core_ctx **net;     /* by context, then the barriers'; NULL: no network */
     struct gi_net_left *net_left; /* registrations that outlived their operation (net_lend.c) */
-    bool net_beside; /* some ranks are reached by the network and by process_vm calls */
+    bool net_beside;           /* some ranks are reached by the network and by process_vm calls */
+    struct gi_net_ring *rings; /* by context: engine_net.c; NULL: threads post themselves */
     int32_t *lsa_of; /* what contexts see, where paths leave load/store out; in dc's block */
 
     uint8_t *device_of; /* by world rank: enum gin_device */

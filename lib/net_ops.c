@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "engine_net.h"
 #include "net_lend.h"
 #include "net_ops.h"
 #include "net_wait.h"
@@ -23,6 +24,8 @@ static void fill_config(struct gi_devcomm *d, uint32_t c, struct gi_core_ctx_con
     *config = (struct gi_core_ctx_config){.home = c, .shared = true};
     if (c == r->contexts) /* the barriers' has no signals */
         return;
+    if (d->rings != NULL)
+        config->intake = gi_net_ring_intake(&d->rings[c]);
     struct gin_i_cells *cells = (struct gin_i_cells *)(void *)(heap + d->off);
     /* LSA peers raise the same cell, so whoever adds for the network adds atomically, too */
     config->cells = (struct gi_core_cells){.first = &cells[(size_t)c * r->signals].cpu,
@@ -50,6 +53,8 @@ int gi_net_contexts_open(struct gi_devcomm *d)
     int st = config != NULL && d->net != NULL
                  ? GIN_OK
                  : gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %u contexts", n);
+    if (st == GIN_OK)
+        st = gi_net_rings_open(d);
     st = gi_agree_on(d->comm, GI_AGREE_DEVCOMM, n, 0, 0, st);
     for (uint32_t c = 0; st == GIN_OK && c < n; c++)
         fill_config(d, c, &config[c]);
@@ -61,12 +66,15 @@ int gi_net_contexts_open(struct gi_devcomm *d)
         st = all;
     }
     free(config);
-    for (int r = 0; r < d->comm->size; r++)
-        d->net_beside = d->net_beside || is_beside(d, r);
-    if (st != GIN_OK) {
-        free(d->net);
-        d->net = NULL;
+    if (st == GIN_OK) {
+        for (int r = 0; r < d->comm->size; r++)
+            d->net_beside = d->net_beside || is_beside(d, r);
+        gi_net_rings_bind(d);
+        return GIN_OK;
     }
+    free(d->net);
+    d->net = NULL;
+    gi_net_rings_close(d);
     return st;
 }
 
@@ -77,6 +85,7 @@ void gi_net_contexts_close(struct gi_devcomm *d)
     gi_net_lend_close(d);
     free(d->net);
     d->net = NULL;
+    gi_net_rings_close(d);
 }
 
 static void count(struct gi_core_ctx *ctx, gin_stats_t *s)
@@ -209,9 +218,18 @@ static int post_to(const gin_t *g, struct gi_core_ctx *ctx, int world, post_fn f
     return st == GIN_OK ? st : failure(g, ctx, world, st, call);
 }
 
+static int drain(const gin_t *g, uint32_t context, bool poll, uint64_t timeout_ns, const char *call)
+{
+    const struct gi_devcomm *d = gi_devcomm_of(g);
+    struct gi_net_ring *x = d->rings != NULL ? &d->rings[context] : NULL;
+    return x == NULL ? GIN_OK : gi_net_ring_drain(x, gi_net_ring_mark(x), timeout_ns, poll, call);
+}
+
+/* Past the engine, behind what it has. */
 static int post(const gin_t *g, int world, post_fn fn, void *op, const char *call)
 {
-    return post_to(g, context_of(g), world, fn, op, call);
+    int st = drain(g, g->ctx->index, false, 0, call);
+    return st == GIN_OK ? post_to(g, context_of(g), world, fn, op, call) : st;
 }
 
 /* ---- completion ---- */
@@ -312,15 +330,22 @@ static int fence_beside(const gin_t *g, struct gi_core_ctx *ctx, int world,
     return st;
 }
 
-static int complete_one(const gin_t *g, struct gi_core_ctx *ctx, int world,
-                        enum gin_i_flush_what what, const gin_wait_opt_t *opt, const char *call)
+static int complete_one(const gin_t *g, uint32_t c, int world, enum gin_i_flush_what what,
+                        const gin_wait_opt_t *opt, const char *call)
 {
     const struct gi_devcomm *d = gi_devcomm_of(g);
+    struct gi_core_ctx *ctx = d->net[c];
     uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
     if (what == GIN_I_FENCE) {
-        int st = post_to(g, ctx, world, post_fence, NULL, call);
+        int st = d->rings != NULL ? gi_net_ring_fence(&d->rings[c], world, call)
+                                  : post_to(g, ctx, world, post_fence, NULL, call);
+        if (st == GIN_OK && d->net_beside)
+            st = drain(g, c, false, ns, call);
         return st == GIN_OK && d->net_beside ? fence_beside(g, ctx, world, opt, call) : st;
     }
+    int st = drain(g, c, opt != NULL && opt->poll, ns, call);
+    if (st != GIN_OK)
+        return st;
     struct until u = {g, ctx, world, what, mark_of(ctx, world)};
     return wait_until(&u, d->comm, ns, opt != NULL && opt->poll, call);
 }
@@ -333,9 +358,9 @@ int gi_net_complete(const gin_t *g, int world, enum gin_i_flush_what what,
     if (d->net == NULL)
         return GIN_OK;
     if (g->ctx->index != GIN_ALL_CONTEXTS)
-        return complete_one(g, context_of(g), peer, what, opt, call);
+        return complete_one(g, g->ctx->index, peer, what, opt, call);
     for (uint32_t c = 0; st == GIN_OK && c < d->reqs.contexts; c++)
-        st = complete_one(g, d->net[c], peer, what, opt, call);
+        st = complete_one(g, c, peer, what, opt, call);
     return st;
 }
 
@@ -346,6 +371,9 @@ int gi_net_quiet_all(gin_comm_t *comm, const char *call)
         return GIN_OK;
     for (struct gi_devcomm *d = comm->devcomms; d != NULL; d = d->next)
         for (uint32_t c = 0; st == GIN_OK && d->net != NULL && c <= d->reqs.contexts; c++) {
+            if (d->rings != NULL && c < d->reqs.contexts)
+                gi_net_ring_drain(&d->rings[c], gi_net_ring_mark(&d->rings[c]),
+                                  comm->env.coll_timeout, false, call);
             struct until u = {NULL, d->net[c], GI_CORE_ALL, GIN_I_QUIET,
                               mark_of(d->net[c], GI_CORE_ALL)};
             st = wait_until(&u, comm, comm->env.coll_timeout, false, call);
@@ -355,6 +383,8 @@ int gi_net_quiet_all(gin_comm_t *comm, const char *call)
 
 uint64_t gi_net_mark(const gin_t *g, int world)
 {
+    if (gi_net_ring_of(g) != NULL)
+        return gi_net_ring_mark(gi_net_ring_of(g));
     return gi_devcomm_of(g)->net != NULL ? mark_of(context_of(g), world) : 0;
 }
 
@@ -365,6 +395,12 @@ int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_op
     uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
     if (d->net == NULL)
         return GIN_OK;
+    if (d->rings != NULL) {
+        int st = gi_net_ring_flush(gi_net_ring_of(g), mark, ns, opt != NULL && opt->poll, call);
+        int sticky = gi_core_ctx_status(context_of(g), NULL, NULL);
+        return st != GIN_OK || sticky == GIN_OK ? st
+                                                : failure(g, context_of(g), world, sticky, call);
+    }
     struct until u = {g, context_of(g), world, GIN_I_FLUSH, mark};
     return wait_until(&u, d->comm, ns, opt != NULL && opt->poll, call);
 }
@@ -384,8 +420,12 @@ static int note_near(const gin_t *g, int world, int st)
     return st;
 }
 
-static int settle_one(const gin_t *g, struct gi_core_ctx *ctx, int world, const char *call)
+static int settle_one(const gin_t *g, uint32_t c, int world, const char *call)
 {
+    struct gi_core_ctx *ctx = gi_devcomm_of(g)->net[c];
+    int st = drain(g, c, false, 0, call);
+    if (st != GIN_OK)
+        return st;
     struct until u = {g, ctx, world, GIN_I_QUIET, mark_of(ctx, world)};
     return wait_until(&u, gi_comm_of(g), 0, false, call);
 }
@@ -398,10 +438,10 @@ int gi_net_settle_near(const gin_t *g, int world, const char *call)
         return GIN_OK;
     for (int r = world < 0 ? 0 : world; r < d->comm->size && st == GIN_OK; r++) {
         if (g->lsa_of[r] >= 0 && g->ctx->index != GIN_ALL_CONTEXTS)
-            st = settle_one(g, context_of(g), r, call);
+            st = settle_one(g, g->ctx->index, r, call);
         else if (g->lsa_of[r] >= 0)
             for (uint32_t c = 0; c < d->reqs.contexts && st == GIN_OK; c++)
-                st = settle_one(g, d->net[c], r, call);
+                st = settle_one(g, c, r, call);
         if (world >= 0)
             break;
     }
@@ -412,8 +452,11 @@ int gi_net_settle_near(const gin_t *g, int world, const char *call)
 static int give_back(const gin_t *g, int world, struct gi_net_lent *l, int posted, const char *call)
 {
     int st = posted;
-    if (posted == GIN_OK && l->mine)
-        st = gi_net_wait_mark(g, world, gi_net_mark(g, world), NULL, call);
+    struct until u = {g, context_of(g), world, GIN_I_FLUSH, 0};
+    if (posted == GIN_OK && l->mine) {
+        u.mark = mark_of(u.ctx, world);
+        st = wait_until(&u, gi_comm_of(g), 0, false, call);
+    }
     gi_net_lend_end(gi_devcomm_of(g), l, posted != GIN_OK || st == GIN_OK);
     return st;
 }
@@ -435,7 +478,10 @@ int gi_net_put(const gin_t *g, int world, struct gi_core_put *p, const char *cal
     if (!p->copy)
         st = gi_net_lend(gi_comm_of(g), (void *)(uintptr_t)p->src, p->bytes, &l);
     p->region = l.region;
-    if (st == GIN_OK)
+    struct gi_net_ring *x = gi_net_ring_of(g);
+    if (st == GIN_OK && x != NULL && !l.mine)
+        st = gi_net_ring_put(x, world, p, call);
+    else if (st == GIN_OK)
         st = give_back(g, world, &l, post(g, world, post_put, p, call), call);
     return note_near(g, world, st);
 }
@@ -447,7 +493,10 @@ int gi_net_get(const gin_t *g, int world, struct gi_core_get *p, const char *cal
     if (st == GIN_OK)
         st = gi_net_lend(gi_comm_of(g), p->dst, p->bytes, &l);
     p->region = l.region;
-    if (st == GIN_OK)
+    struct gi_net_ring *x = gi_net_ring_of(g);
+    if (st == GIN_OK && x != NULL && !l.mine)
+        st = gi_net_ring_get(x, world, p, call);
+    else if (st == GIN_OK)
         st = give_back(g, world, &l, post(g, world, post_get, p, call), call);
     return note_near(g, world, st);
 }
@@ -541,7 +590,8 @@ int gi_net_amo(const gin_t *g, int world, struct gi_core_amo *a, const char *cal
         a->old = &mine->old;
         a->notice = &mine->notice;
     }
-    st = post(g, world, post_amo, a, call);
+    struct gi_net_ring *x = gi_net_ring_of(g);
+    st = x != NULL ? gi_net_ring_amo(x, world, a, call) : post(g, world, post_amo, a, call);
     if (st == GIN_OK && mine != NULL)
         st = await(g, world, mine, call);
     if (st == GIN_OK && mine != NULL)

@@ -10,7 +10,6 @@
  * it only looks in now and then: two that poll take turns at the provider's locks, and each wakes
  * the other. Idle it sleeps on the network's descriptors, where there are any.
  */
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +20,6 @@
 #include "transport/ofi/ofi.h"
 #include "window_impl.h"
 
-#define FDS      64
 #define EAGER    2000u /* idle rounds before it gives cores away; few where they are scarce */
 #define CROWDED  20u
 #define GIVE_NS  200000u /* between two looks while others drive the network */
@@ -47,14 +45,34 @@ void gi_net_progress(void *arg)
         gi_core_poll_some(n->core);
 }
 
+static void wake(void *arg)
+{
+    const struct gi_net *n = arg;
+    gi_os_bell_ring(n->bell);
+}
+
+/* Room for all lanes' descriptors, which grow in number with the contexts. */
+static int room_for_fds(struct gi_net *n)
+{
+    uint32_t need = gi_core_lanes(n->core) + 1;
+    if (need <= n->n_fds)
+        return (int)n->n_fds;
+    need = need < 64 ? 64 : 2 * need;
+    struct pollfd *fds = realloc(n->fds, need * sizeof(*fds));
+    n->fds = fds != NULL ? fds : n->fds;
+    int *lanes = fds != NULL ? realloc(n->lanes, need * sizeof(*lanes)) : NULL;
+    n->lanes = lanes != NULL ? lanes : n->lanes;
+    if (lanes != NULL)
+        n->n_fds = need;
+    return (int)n->n_fds;
+}
+
 /*
  * True: something came while it slept. A write that asks for nothing of the target's makes no event
  * of its own, but others will follow.
  */
 static bool rest(struct gi_net *n, uint32_t idle, bool crowded)
 {
-    struct pollfd fds[FDS];
-    int fd[FDS];
     uint64_t ns = SLEEP_NS;
     if (idle < (crowded ? CROWDED : EAGER)) {
         if (crowded || idle % 16 == 0)
@@ -63,15 +81,20 @@ static bool rest(struct gi_net *n, uint32_t idle, bool crowded)
             GIN_PAUSE();
         return false;
     }
-    int k = gi_core_sleep(n->core, fd, FDS, &ns);
+    int most = room_for_fds(n), k = most > 0 ? gi_core_sleep(n->core, n->lanes, most - 1, &ns) : 0;
     if (k <= 0) {
         uint64_t nap = NAP_NS << ((idle / 64) < 5 ? idle / 64 : 5);
-        gi_os_sleep_ns(nap < LONG_NS ? nap : LONG_NS);
-        return false;
+        ns = nap < LONG_NS ? nap : LONG_NS;
+        k = 0;
     }
+    struct pollfd bell = {.fd = n->bell, .events = POLLIN}, *fds = most > 0 ? n->fds : &bell;
+    fds[0] = bell;
     for (int i = 0; i < k; i++)
-        fds[i] = (struct pollfd){.fd = fd[i], .events = POLLIN};
-    return gi_os_poll(fds, (unsigned)k, gi_deadline_in(ns < SLEEP_NS ? ns : SLEEP_NS)) > 0;
+        fds[i + 1] = (struct pollfd){.fd = n->lanes[i], .events = POLLIN};
+    bool came = gi_os_poll(fds, (unsigned)k + 1, gi_deadline_in(ns < SLEEP_NS ? ns : SLEEP_NS)) > 0;
+    if (fds[0].revents != 0)
+        gi_os_bell_answer(n->bell);
+    return came;
 }
 
 /* Some microseconds. */
@@ -95,9 +118,9 @@ static void *run(void *arg)
         bool sleeps = idle + 1 >= (crowded ? CROWDED : EAGER);
         int events = gi_core_poll_left(n->core, sleeps, &others);
         idle = events > 0 || others != GI_CORE_NOBODY ? 0 : idle + 1;
-        if (others == GI_CORE_DRIVES)
+        if (others == GI_CORE_DRIVES && atomic_load_explicit(&n->rings, memory_order_relaxed) == 0)
             gi_os_sleep_ns(GIVE_NS);
-        else if (others == GI_CORE_POSTS)
+        else if (others != GI_CORE_NOBODY)
             stand_back(crowded);
         else if (idle != 0 && rest(n, idle, crowded))
             idle = 0;
@@ -229,7 +252,8 @@ static int open_core(struct gi_net *n)
         .hooks = {.arg = n,
                   .resolve = resolve,
                   .peer_lost = peer_lost,
-                  .peer_suspect = peer_suspect},
+                  .peer_suspect = peer_suspect,
+                  .wake = wake},
         .peer_timeout_ns = comm->env.peer_timeout,
     };
     int st = gi_core_open(&c, &n->core);
@@ -240,6 +264,9 @@ static int open_core(struct gi_net *n)
 
 static int start(struct gi_net *n)
 {
+    n->bell = gi_os_bell();
+    if (n->bell < 0)
+        return gi_fail(GIN_ESYS, "cannot make an event descriptor: %s", gi_os_strerror(-n->bell));
     int err = gi_os_thread(&n->thread, run, n, "gin-net");
     if (err != 0)
         return gi_fail(GIN_ESYS, "cannot start the network's thread: %s", gi_os_strerror(err));
@@ -251,6 +278,7 @@ static void free_net(struct gi_net *n)
 {
     if (n->started) {
         atomic_store_explicit(&n->stop, 1, memory_order_release);
+        wake(n);
         pthread_join(n->thread, NULL);
     }
     for (uint32_t i = 0; i < n->n_chunks; i++)
@@ -260,6 +288,10 @@ static void free_net(struct gi_net *n)
         gi_core_close(n->core);
     for (uint32_t i = 0; i < n->n_domains; i++)
         n->domains[i]->ops->close(n->domains[i]);
+    if (n->bell >= 0)
+        gi_os_close(n->bell);
+    free(n->fds);
+    free(n->lanes);
     free(n);
 }
 
@@ -284,6 +316,7 @@ int gi_net_up(gin_comm_t *comm)
         return st;
     }
     n->comm = comm;
+    n->bell = -1;
     n->chunks = calloc(GI_NET_CHUNKS, sizeof(*n->chunks));
     open_domain(n, &mine);
     st = compare(comm, &mine);

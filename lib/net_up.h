@@ -8,6 +8,7 @@
 #ifndef GI_NET_UP_H
 #define GI_NET_UP_H
 
+#include <poll.h>
 #include "comm.h"
 #include <ginshmem/impl/desc.h>
 #include "transport/core.h"
@@ -37,7 +38,12 @@ struct gi_net {
     pthread_t thread;
     bool started;
     atomic_int stop;
-    atomic_int waiting; /* threads that wait in earnest, and poll while they do */
+    int bell;           /* ends the thread's sleep */
+    struct pollfd *fds; /* of the sleep: the bell, then the lanes' */
+    int *lanes;
+    uint32_t n_fds;
+    _Atomic uint32_t rings; /* of contexts of the backend ENGINE */
+    atomic_int waiting;     /* threads that wait in earnest, and poll while they do */
 };
 
 /* Collective; all ranks or none. GIN_OK without a network: comm->net is NULL and comm->net_why says

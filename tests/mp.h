@@ -15,6 +15,8 @@
  * A run has a deadline (60 s, more under sanitizers), which the first failure shortens; when it
  * passes, the last mp_step() of every rank is printed and the ranks are killed by their ids.
  *
+ * With MP_BACKEND=engine in the environment mp_dev() asks for the backend ENGINE.
+ *
  * Usage: program [-l] [-n LIST] [-m procs|threads] [-s SEED] [-t SECONDS] [-L] [-H HOSTS]
  *                [-X NAME,...] [-f FACTOR] [NAME...]
  */

@@ -140,6 +140,13 @@ bool mp_down(struct mp *mp)
 
 bool mp_dev(struct mp *mp, gin_devcomm_reqs_t *reqs)
 {
+    const char *backend = getenv("MP_BACKEND");
+    gin_devcomm_reqs_t fresh;
+    gin_devcomm_reqs_init(&fresh);
+    if (reqs == NULL)
+        reqs = &fresh;
+    if (backend != NULL && strcmp(backend, "engine") == 0 && reqs->backend == GIN_BACKEND_AUTO)
+        reqs->backend = GIN_BACKEND_ENGINE;
     return EXPECT_OK(gin_devcomm_create(mp->comm, reqs, &mp->dev)) &&
            EXPECT_OK(gin_open(&mp->dev, 0, &mp->g));
 }

@@ -136,14 +136,22 @@ void gi_core_leave(struct gi_core_ctx *ctx)
 
 /* ---- polling ---- */
 
+static int feed(struct gi_core_ctx *ctx)
+{
+    return ctx->intake.take != NULL ? ctx->intake.take(ctx->intake.arg) : 0;
+}
+
 static int drive(struct gi_core_ctx *ctx)
 {
-    if (GIN_UNLIKELY(ctx->lane_dead))
-        return GIN_ENET;
     if (ctx->polling)
         return 0; /* a notice that polls */
+    if (GIN_UNLIKELY(ctx->lane_dead)) {
+        feed(ctx); /* refused one by one */
+        return GIN_ENET;
+    }
     ctx->polling = true;
     atomic_store_explicit(&ctx->polls, gi_core_turn(ctx) + 1, memory_order_relaxed);
+    int taken = feed(ctx);
     int n = ctx->ops->progress(ctx->lane, BUDGET);
     if (GIN_UNLIKELY(n < 0)) {
         gi_core_lane_dead(ctx, gin_last_error());
@@ -152,6 +160,7 @@ static int drive(struct gi_core_ctx *ctx)
             ctx->idle = 0;
         if (ctx->active != NULL)
             n += gi_core_push_all(ctx);
+        n += taken;
         gi_core_watch(ctx);
     }
     ctx->polling = false;
@@ -221,7 +230,9 @@ static struct turn next_turn(uint32_t n)
 
 static bool has_turn(const struct gi_core_ctx *ctx, uint32_t i, struct turn t)
 {
-    return i - t.from < t.to - t.from || atomic_load_explicit(&ctx->hot, memory_order_relaxed) != 0;
+    return i - t.from < t.to - t.from ||
+           (atomic_load_explicit(&ctx->hot, memory_order_relaxed) |
+            atomic_load_explicit(&ctx->fed, memory_order_relaxed)) != 0;
 }
 
 static int poll_turn(struct gi_core *core, const struct gi_core_ctx *but)
@@ -288,6 +299,8 @@ static int sleep_on(struct gi_core_ctx *ctx, int *fd)
 {
     if (!ctx->open || ctx->lane_dead)
         return 0;
+    if (ctx->intake.has != NULL && ctx->intake.has(ctx->intake.arg))
+        return -1;
     if (ctx->active != NULL || !ctx->caps->wait_fd || ctx->ops->progress_fd(ctx->lane, fd) != 1 ||
         *fd < 0)
         return -1;
@@ -321,6 +334,21 @@ int gi_core_sleep(struct gi_core *core, int *fds, int max, uint64_t *timeout_ns)
     *timeout_ns = GI_NEVER;
     atomic_store(&core->asleep, (uintptr_t)&me);
     return look_at_all(core, fds, max, timeout_ns);
+}
+
+/* Sleeping sets asleep and then looks: whoever's operation the look missed sees asleep here. */
+void gi_core_wake(struct gi_core *core)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (GIN_LIKELY(atomic_load_explicit(&core->asleep, memory_order_relaxed) == 0))
+        return;
+    if (core->config.hooks.wake != NULL && atomic_exchange(&core->asleep, 0) != 0)
+        core->config.hooks.wake(core->config.hooks.arg);
+}
+
+uint32_t gi_core_lanes(const struct gi_core *core)
+{
+    return atomic_load_explicit(&core->n_ctx, memory_order_acquire);
 }
 
 /* ---- who waits for what ---- */

@@ -109,6 +109,11 @@ int gi_core_poll_left(struct gi_core *core, bool all, enum gi_core_others *other
  */
 int gi_core_sleep(struct gi_core *core, int *fds, int max, uint64_t *timeout_ns);
 
+/* What gi_core_intake.has() looks at has come: end the sleep, if there is one. Any thread. */
+void gi_core_wake(struct gi_core *core);
+/* Most descriptors that gi_core_sleep() may find. */
+uint32_t gi_core_lanes(const struct gi_core *core);
+
 /* It is known from elsewhere that a peer is dead: its operations fail, others go on. Any thread. */
 void gi_core_peer_dead(struct gi_core *core, int rank, const char *why);
 bool gi_core_peer_is_dead(const struct gi_core *core, int rank);
@@ -154,6 +159,14 @@ struct gi_core_cells {
     bool shared; /* others add to them, too: add atomically */
 };
 
+/* Operations that wait outside, handed in by whoever owns the context, as often as it is driven. */
+struct gi_core_intake {
+    /* Post what there is, some at a time; how many. NULL: nothing ever waits. */
+    int (*take)(void *arg);
+    bool (*has)(const void *arg); /* something waits: no time to sleep */
+    void *arg;
+};
+
 struct gi_core_ctx_config {
     struct gi_core_cells cells;
     uint32_t home;  /* rail of small operations, signals and messages; taken modulo the rails */
@@ -163,6 +176,7 @@ struct gi_core_ctx_config {
      * of this window at every peer; 0: none. */
     uint32_t native_window;
     uint64_t native_off, native_stride;
+    struct gi_core_intake intake;
     /* Tests only: enum gi_core_mutation. */
     unsigned mutate;
 };

@@ -87,6 +87,7 @@ static void empty(struct gi_core_ctx *ctx)
     memset((char *)ctx + keep, 0, sizeof(*ctx) - keep);
     atomic_store_explicit(&ctx->retired, 0, memory_order_relaxed);
     atomic_store_explicit(&ctx->hot, 0, memory_order_relaxed);
+    atomic_store_explicit(&ctx->fed, 0, memory_order_relaxed);
     ctx->core = core;
 }
 
@@ -135,6 +136,8 @@ static int open_one(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *co
     ctx->native_window = config->native_window;
     ctx->native_off = config->native_off;
     ctx->native_stride = config->native_stride;
+    ctx->intake = config->intake;
+    atomic_store_explicit(&ctx->fed, config->intake.take != NULL, memory_order_relaxed);
     int st = make_pools(ctx, config->depth);
     if (st == GIN_OK)
         st = open_lane(ctx, config);

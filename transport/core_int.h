@@ -321,7 +321,8 @@ struct gi_core_ctx {
     atomic_int hot;           /* so many idle turns until it counts as quiet; by its owner, ... */
     _Atomic uint32_t polls;   /* ... times that it was driven */
     _Atomic uint64_t retired; /* ... all operations up to here are complete here */
-    char pad[64 - 24];
+    atomic_int fed;           /* it has an intake, which is to be looked at each time */
+    char pad[64 - 28];
     uint32_t polls_seen, left_out; /* by the thread of gi_core_poll_left() */
     uint64_t retired_seen;
     char pad2[64 - 16];
@@ -349,6 +350,7 @@ struct gi_core_ctx {
     struct gi_core_cells cells;
     uint32_t native_window;
     uint64_t native_off, native_stride;
+    struct gi_core_intake intake;
     uint32_t dead_seen;
     uint64_t last_watch; /* when the watchdog looked */
     uint64_t clock;      /* its time: stands still while nobody polls */

@@ -64,6 +64,11 @@ int gi_os_bind(int fd, const struct sockaddr *sa, uint32_t len);
 int gi_os_listen(int fd, int backlog);
 int gi_os_accept(int fd, struct sockaddr *sa, uint32_t *len, uint64_t deadline);
 int gi_os_connect(int fd, const struct sockaddr *sa, uint32_t len, uint64_t deadline);
+/* A descriptor that poll(2) finds readable once it was rung; answered before it is slept on again.
+ */
+int gi_os_bell(void);
+void gi_os_bell_ring(int fd);
+void gi_os_bell_answer(int fd);
 int gi_os_poll(struct pollfd *fds, unsigned n, uint64_t deadline); /* 0 at the deadline */
 ssize_t gi_os_read(int fd, void *buf, size_t n);
 ssize_t gi_os_write(int fd, const void *buf, size_t n);              /* no SIGPIPE on sockets */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/clock.h"
@@ -48,6 +49,27 @@ int gi_os_listen(int fd, int backlog)
     if (e != 0)
         return e;
     return listen(fd, backlog) != 0 ? -errno : 0;
+}
+
+int gi_os_bell(void)
+{
+    int err = gi_os_injected(GI_OS_SOCKET),
+        fd = err == 0 ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+    return err != 0 ? -err : fd >= 0 ? fd : -errno;
+}
+
+void gi_os_bell_ring(int fd)
+{
+    uint64_t one = 1;
+    while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        ;
+}
+
+void gi_os_bell_answer(int fd)
+{
+    uint64_t n;
+    while (read(fd, &n, sizeof(n)) < 0 && errno == EINTR)
+        ;
 }
 
 int gi_os_poll(struct pollfd *fds, unsigned n, uint64_t deadline)

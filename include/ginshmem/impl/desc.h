@@ -32,6 +32,7 @@
 #define GIN_I_DESC_PHASE    ((uint64_t)1 << 63)
 #define GIN_I_DESC_OFF_BITS 57
 #define GIN_I_DESC_OFF_MAX  (((uint64_t)1 << GIN_I_DESC_OFF_BITS) - 1)
+#define GIN_I_DESC_ALL      0x7fffffffu /* as the peer of a FENCE: every rank */
 #define GIN_I_DESC_LOW63    (~(uint64_t)0 >> 1)
 
 enum gin_i_desc_op {

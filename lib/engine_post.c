@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The producers of a ring to the network: a ticket, a slot once it is free, eight words with the
+ * phase of the lap. A ticket taken is published, or the context is dead. Who waits drives the
+ * network, and so takes the consumer's place.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "engine_net.h"
+#include "net_wait.h"
+
+/* ---- waiting ---- */
+
+static int dead(const struct gi_net_ring *x, const char *call)
+{
+    int st = (int)(uint32_t)GIN_LOAD_ACQUIRE(&x->ring.host->error);
+    return gi_fail(st, "%s: context %" PRIu32 " is dead: %s", call, x->ring.context,
+                   x->why[0] != 0 ? x->why : "an operation found no room in time");
+}
+
+static bool is_dead(const struct gi_net_ring *x)
+{
+    return GIN_LOAD_ACQUIRE(&x->ring.host->error) != 0;
+}
+
+/* Until the word has reached `least`. */
+static int wait_word(struct gi_net_ring *x, const uint64_t *word, uint64_t least,
+                     uint64_t timeout_ns, bool poll, const char *call)
+{
+    struct gi_net_wait n;
+    int st = GIN_OK;
+    for (uint32_t i = 0; GIN_LOAD_ACQUIRE(word) < least && !is_dead(x); i++) {
+        if (i != 0 && poll)
+            return GIN_EAGAIN;
+        if (i > x->comm->spin)
+            break;
+        gi_net_drive(x->comm, x->ctx);
+    }
+    if (GIN_LOAD_ACQUIRE(word) >= least)
+        return GIN_OK;
+    gi_net_wait_begin(&n, x->comm, NULL, timeout_ns, "the ring of context # at #, wanted #");
+    n.w.detail[0] = x->ring.context;
+    n.w.detail[2] = least;
+    while (GIN_LOAD_ACQUIRE(word) < least && !is_dead(x) && st == GIN_OK) {
+        gi_net_drive(x->comm, x->ctx);
+        n.w.detail[1] = GIN_LOAD_RELAXED(word);
+        st = gi_net_wait_step(&n);
+    }
+    gi_net_wait_end(&n);
+    if (GIN_LOAD_ACQUIRE(word) >= least)
+        return GIN_OK;
+    if (is_dead(x))
+        return dead(x, call);
+    if (st == GIN_ETIMEDOUT)
+        return gi_fail(st, "%s: context %" PRIu32 ": not complete after %.3f s", call,
+                       x->ring.context, (double)timeout_ns * 1e-9);
+    return gi_fail_context("%s", call);
+}
+
+uint64_t gi_net_ring_mark(struct gi_net_ring *x)
+{
+    return atomic_load_explicit(&x->ticket, memory_order_acquire);
+}
+
+int gi_net_ring_drain(struct gi_net_ring *x, uint64_t mark, uint64_t timeout_ns, bool poll,
+                      const char *call)
+{
+    return wait_word(x, &x->ring.host->consumed, mark, timeout_ns, poll, call);
+}
+
+int gi_net_ring_flush(struct gi_net_ring *x, uint64_t mark, uint64_t timeout_ns, bool poll,
+                      const char *call)
+{
+    return wait_word(x, &x->ring.host->done, mark, timeout_ns, poll, call);
+}
+
+/* ---- posting ---- */
+
+int gi_net_ring_post(struct gi_net_ring *x, const struct gin_i_op *op, const char *call)
+{
+    struct gi_ring *r = &x->ring;
+    struct gin_i_desc d;
+    if (GIN_UNLIKELY(is_dead(x)))
+        return dead(x, call);
+    uint64_t t = atomic_fetch_add_explicit(&x->ticket, 1, memory_order_relaxed);
+    if (GIN_UNLIKELY(t - GIN_LOAD_ACQUIRE(&r->host->consumed) >= r->depth)) {
+        int st = wait_word(x, &r->host->consumed, t - r->depth + 1,
+                           x->d != NULL ? x->d->wait_timeout_ns : 0, false, call);
+        if (st != GIN_OK) { /* nobody will ever fill this slot */
+            if (!is_dead(x))
+                GIN_STORE_RELEASE(&r->host->error, gi_error_word(st, x->comm->rank));
+            return st;
+        }
+    }
+    gin_i_desc_pack(&d, op, gin_i_desc_phase(t, r->depth));
+    struct gin_i_desc *slot = &r->slots[t & (r->depth - 1)];
+    for (unsigned k = 1; k < GIN_I_DESC_WORDS; k++)
+        GIN_STORE_RELAXED(&slot->w[k], d.w[k]);
+    GIN_STORE_RELEASE(&slot->w[0], d.w[0]);
+    gi_core_wake(x->core);
+    return GIN_OK;
+}
+
+static void set_action(struct gin_i_op *o, const struct gi_core_action *a)
+{
+    if (a->kind == GI_CORE_NONE)
+        return;
+    o->value = a->value;
+    o->flags |= a->strong ? GIN_I_DESC_STRONG : 0;
+    if (a->kind == GI_CORE_SLOT_ADD) {
+        o->flags |= GIN_I_DESC_SLOT;
+        o->sig_off = a->id;
+        return;
+    }
+    o->flags |= a->kind == GI_CORE_WORD_SET ? GIN_I_DESC_SET_AT : GIN_I_DESC_ADD_AT;
+    o->sig_win = a->id;
+    o->sig_off = a->off;
+}
+
+static void set_counter(const struct gi_net_ring *x, struct gin_i_op *o, const uint64_t *cell)
+{
+    const struct gin_i_counter *first = x->d->dc->ctx[x->ring.context].counters;
+    if (cell == NULL)
+        return;
+    o->flags |= GIN_I_DESC_COUNTER;
+    o->counter = (uint32_t)((const struct gin_i_counter *)(const void *)cell - first);
+}
+
+int gi_net_ring_put(struct gi_net_ring *x, int world, const struct gi_core_put *p, const char *call)
+{
+    struct gin_i_op o = {.op = p->bytes != 0 ? GIN_I_DESC_PUT : GIN_I_DESC_SIGNAL,
+                         .peer = (uint32_t)world,
+                         .dst_win = p->window,
+                         .dst_off = p->off,
+                         .size = p->bytes};
+    set_action(&o, &p->action);
+    set_counter(x, &o, p->counter);
+    if (p->bytes != 0 && p->bytes <= sizeof(o.immediate)) {
+        o.op = GIN_I_DESC_PUT_VALUE;
+        memcpy(&o.immediate, p->src, p->bytes);
+    } else if (p->bytes != 0) {
+        o.flags |= GIN_I_DESC_LOCAL;
+        o.src_off = (uint64_t)(uintptr_t)p->src;
+    }
+    return gi_net_ring_post(x, &o, call);
+}
+
+int gi_net_ring_get(struct gi_net_ring *x, int world, const struct gi_core_get *p, const char *call)
+{
+    struct gin_i_op o = {.op = GIN_I_DESC_GET,
+                         .flags = GIN_I_DESC_LOCAL,
+                         .peer = (uint32_t)world,
+                         .src_win = p->window,
+                         .src_off = p->off,
+                         .dst_off = (uint64_t)(uintptr_t)p->dst,
+                         .size = p->bytes};
+    set_counter(x, &o, p->counter);
+    return gi_net_ring_post(x, &o, call);
+}
+
+int gi_net_ring_amo(struct gi_net_ring *x, int world, const struct gi_core_amo *a, const char *call)
+{
+    struct gin_i_op o = {.op = (uint8_t)(GIN_I_DESC_AMO + a->op),
+                         .flags = a->bytes == 4 ? GIN_I_DESC_WORD32 : 0,
+                         .peer = (uint32_t)world,
+                         .dst_win = a->window,
+                         .dst_off = a->off,
+                         .size = (uint64_t)(uintptr_t)a->old,
+                         .sig_off = (uint64_t)(uintptr_t)a->notice,
+                         .immediate = a->value,
+                         .value = a->expected};
+    return gi_net_ring_post(x, &o, call);
+}
+
+int gi_net_ring_fence(struct gi_net_ring *x, int world, const char *call)
+{
+    struct gin_i_op o = {.op = GIN_I_DESC_FENCE,
+                         .peer = world == GI_CORE_ALL ? GIN_I_DESC_ALL : (uint32_t)world};
+    return gi_net_ring_post(x, &o, call);
+}
