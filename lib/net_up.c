@@ -349,6 +349,28 @@ const char *gi_net_why(const gin_comm_t *comm)
                                  : "every rank is load/store accessible, so none was opened";
 }
 
+static void count(struct gi_core_ctx *ctx, gin_stats_t *s)
+{
+    gi_core_enter(ctx);
+    const uint64_t *n = gi_core_counts(ctx);
+    s->net_writes += n[GI_CORE_N_WRITE] + n[GI_CORE_N_WRITE_IMM];
+    s->net_reads += n[GI_CORE_N_READ];
+    s->net_atomics += n[GI_CORE_N_NATIVE];
+    s->net_messages += n[GI_CORE_N_MSG];
+    s->net_bundled += n[GI_CORE_N_BUNDLED];
+    s->net_controls +=
+        n[GI_CORE_N_REPLY] + n[GI_CORE_N_ECHO] + n[GI_CORE_N_ACK] + n[GI_CORE_N_NACK];
+    s->net_again += n[GI_CORE_N_AGAIN];
+    gi_core_leave(ctx);
+}
+
+void gi_net_count(gin_comm_t *comm, gin_stats_t *s)
+{
+    for (struct gi_devcomm *d = comm->devcomms; d != NULL; d = d->next)
+        for (uint32_t c = 0; d->net != NULL && c <= d->reqs.contexts; c++)
+            count(d->net[c], s);
+}
+
 void gi_net_down(gin_comm_t *comm)
 {
     struct gi_net *n = comm->net;
