@@ -12,7 +12,7 @@
 #include "tests/mp.h"
 
 #define THREADS 6u
-#define ROUNDS  300u
+#define ROUNDS  96u
 #define EACH    64u /* words of a thread */
 
 /* True: go on. */
