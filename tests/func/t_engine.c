@@ -12,7 +12,7 @@
 #include "tests/mp.h"
 
 #define THREADS 6u
-#define ROUNDS  96u
+#define ROUNDS  64u
 #define EACH    64u /* words of a thread */
 
 /* True: go on. */
@@ -159,7 +159,7 @@ static void stress(struct mp *mp, uint32_t depth)
 
 MP_TEST_OPT(many_threads_in_a_narrow_ring, .ranks = "2 3", .hosts = "ABC")
 {
-    stress(mp, 2);
+    stress(mp, 4);
 }
 
 MP_TEST_OPT(many_threads_in_a_wide_ring, .ranks = "2", .hosts = "AB")
