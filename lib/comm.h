@@ -48,17 +48,20 @@ struct gi_card {
     uint32_t zero;
 };
 
+/* What a rank shows of a failure to its LSA peers (lib/error.c). */
+struct gi_word {
+    _Alignas(64) _Atomic uint32_t set; /* 1: the rest is valid, and stays */
+    int32_t rank;                      /* whom it is about */
+    int32_t status;
+    char why[116];
+};
+
 /* First bytes of every rank's slot: shared with the LSA team, one line per writer and purpose. */
 struct gi_control {
     _Alignas(64) uint64_t token[8];               /* transport/shm's proof of mapping */
     _Alignas(64) struct gi_agree_record agree[2]; /* lib/exchange.c, by parity of the call */
-    struct {
-        _Alignas(64) _Atomic uint32_t set; /* 1: abort_* are valid */
-        int32_t rank;                      /* whom it is about */
-        int32_t status;
-        uint32_t over; /* 1: all is over; 0: that rank is dead */
-        char why[112];
-    } abort;
+    struct gi_word death;                         /* the first rank that I take for dead */
+    struct gi_word over;                          /* all is over, for everybody */
     /* 1: this rank left by gin_finalize(), past its last barrier; its end is no death */
     _Alignas(64) _Atomic uint32_t departed;
     struct gi_ask_box asks; /* of this rank's engine */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * When a communicator fails: a peer is dead, or all is over because somebody aborted it or because
- * ranks lost step. The first cause stays. Who learns of one shows it in its own abort word, which
+ * ranks lost step. The first cause stays. Who learns of one shows it in a word of its own, which
  * its LSA peers look at in every long wait, and tells the watch, which carries it to all hosts; so
  * those learn too who cannot see the dead process themselves. The network's core is told as well:
  * operations to the dead rank fail, those to others go on.
@@ -42,17 +42,13 @@ static bool stick(gin_comm_t *comm, int status, int rank, const char *why)
     return true;
 }
 
-/* The abort word shows the first failure, too. */
-static void show(gin_comm_t *comm, int status, int rank, bool over, const char *why)
+/* By the one thread that may write that word. */
+static void show(struct gi_word *word, int status, int rank, const char *why)
 {
-    if (!stick(comm, status, rank, why) || !comm->up)
-        return;
-    struct gi_control *mine = gi_control(comm, comm->shm->lsa_rank);
-    mine->abort.rank = rank;
-    mine->abort.status = status;
-    mine->abort.over = over;
-    snprintf(mine->abort.why, sizeof(mine->abort.why), "%s", why);
-    atomic_store_explicit(&mine->abort.set, 1, memory_order_release);
+    word->rank = rank;
+    word->status = status;
+    snprintf(word->why, sizeof(word->why), "%s", why);
+    atomic_store_explicit(&word->set, 1, memory_order_release);
 }
 
 static bool end_all(gin_comm_t *comm, int status, const char *why)
@@ -68,7 +64,9 @@ void gi_comm_set_failed(gin_comm_t *comm, int status, int rank, const char *why)
 {
     if (!end_all(comm, status, why))
         return;
-    show(comm, status, rank, true, why);
+    (void)stick(comm, status, rank, why);
+    if (comm->up)
+        show(&gi_control(comm, comm->shm->lsa_rank)->over, status, rank, why);
     tell_watch(comm, rank, GI_WATCH_OVER, why);
 }
 
@@ -76,10 +74,18 @@ void gi_comm_rank_died(gin_comm_t *comm, int rank, const char *why)
 {
     if (atomic_exchange_explicit(&comm->dead[rank], 1, memory_order_acq_rel) != 0)
         return;
-    if (comm->net != NULL)
+    if (stick(comm, GIN_EPEER, rank, why) && comm->up)
+        show(&gi_control(comm, comm->shm->lsa_rank)->death, GIN_EPEER, rank, why);
+    if (comm->net != NULL) /* now that who waits for its operations finds the cause */
         gi_core_peer_dead(comm->net->core, rank, why);
-    show(comm, GIN_EPEER, rank, false, why);
     tell_watch(comm, rank, GI_WATCH_DEAD, why);
+}
+
+/* The others know me for dead, and go on without me. */
+static void outlived(gin_comm_t *comm, const char *why)
+{
+    if (end_all(comm, GIN_EPEER, why))
+        (void)stick(comm, GIN_EPEER, comm->rank, why);
 }
 
 int gi_comm_fail_status(const gin_comm_t *comm)
@@ -101,8 +107,8 @@ static void hear(void *arg, const struct gi_watch_news *n)
         gi_comm_set_failed(comm, GIN_EPEER, n->rank, n->why);
     } else if (n->rank != comm->rank) {
         gi_comm_rank_died(comm, n->rank, n->why);
-    } else if (end_all(comm, GIN_EPEER, n->why)) { /* the others go on without me */
-        (void)stick(comm, GIN_EPEER, n->rank, n->why);
+    } else {
+        outlived(comm, n->why);
     }
 }
 
@@ -160,22 +166,34 @@ static void flush_watch(gin_comm_t *comm)
 
 /* ---- looking ---- */
 
+/* What somebody's word says, if it says something. */
+static bool read_word(const struct gi_word *word, struct gi_word *copy)
+{
+    if (GIN_LIKELY(atomic_load_explicit(&word->set, memory_order_acquire) == 0))
+        return false;
+    copy->rank = word->rank;
+    copy->status = word->status;
+    memcpy(copy->why, word->why, sizeof(copy->why));
+    copy->why[sizeof(copy->why) - 1] = 0;
+    return true;
+}
+
 /* Peers that show a failure. */
 static void look_at_words(gin_comm_t *comm)
 {
+    struct gi_word w;
     for (int r = 0; r < comm->shm->lsa_size; r++) {
-        struct gi_control *c = gi_control(comm, r);
-        if (r == comm->shm->lsa_rank ||
-            atomic_load_explicit(&c->abort.set, memory_order_acquire) == 0)
+        const struct gi_control *c = gi_control(comm, r);
+        if (r == comm->shm->lsa_rank)
             continue;
-        char why[sizeof(c->abort.why)];
-        memcpy(why, c->abort.why, sizeof(why));
-        why[sizeof(why) - 1] = 0;
-        int rank = c->abort.rank;
-        if (c->abort.over == 0 && rank >= 0 && rank < comm->size && rank != comm->rank)
-            gi_comm_rank_died(comm, rank, why);
+        if (read_word(&c->over, &w))
+            gi_comm_set_failed(comm, w.status == GIN_ENET ? GIN_ENET : GIN_EPEER, w.rank, w.why);
+        if (!read_word(&c->death, &w) || w.rank < 0 || w.rank >= comm->size)
+            continue;
+        if (w.rank != comm->rank)
+            gi_comm_rank_died(comm, w.rank, w.why);
         else
-            gi_comm_set_failed(comm, c->abort.status == GIN_ENET ? GIN_ENET : GIN_EPEER, rank, why);
+            outlived(comm, w.why);
     }
 }
 
