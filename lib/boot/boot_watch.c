@@ -177,8 +177,8 @@ static bool show_state(struct gi_watch *w)
     bool settled = true, idle = true;
     for (unsigned i = 0; i < w->n_edges; i++) {
         const struct gi_watch_edge *e = &w->edges[i];
-        settled = settled && e->step >= GI_EDGE_UP;
-        idle = idle && (e->step != GI_EDGE_UP || e->out_n == 0);
+        settled = settled && (e->step >= GI_EDGE_UP || e->tries >= GI_WATCH_TRIES);
+        idle = idle && e->out_n == 0;
     }
     pthread_mutex_lock(&w->lock);
     idle = idle && w->n_told == 0;
@@ -241,7 +241,7 @@ static void leave(struct gi_watch *w, struct pollfd *polls)
     struct gi_watch_frame f = {.magic = GI_WATCH_MAGIC, .kind = GI_FRAME_FAREWELL};
     uint64_t until = gi_deadline_in(FAREWELL_NS);
     for (unsigned i = 0; i < w->n_edges; i++)
-        if (w->edges[i].step == GI_EDGE_UP || w->edges[i].step == GI_EDGE_DEAD)
+        if (w->edges[i].step >= GI_EDGE_ANSWERED && w->edges[i].step <= GI_EDGE_DEAD)
             (void)gi_watch_send(&w->edges[i], &f);
     while (!show_state(w) && gi_now_ns() < until) {
         unsigned n = fill_polls(w, polls);

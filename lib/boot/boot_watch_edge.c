@@ -16,7 +16,8 @@
 #include "base/os.h"
 #include "boot/boot_watch_int.h"
 
-#define REST_NS 20000000u /* between attempts */
+#define REST_NS      20000000u   /* between attempts */
+#define LONG_REST_NS 1000000000u /* ... when nobody waits for them any more */
 
 /* ---- who ---- */
 
@@ -173,14 +174,12 @@ static void try_next(struct gi_watch_edge *e, const char *why)
 {
     gi_debug("watch", "rank %d, address %u: %s", e->rank, e->place, why);
     gi_watch_edge_end(e, GI_EDGE_RESTING);
-    e->until = gi_deadline_in(REST_NS);
+    e->until = gi_deadline_in(e->tries < GI_WATCH_TRIES ? REST_NS : LONG_REST_NS);
     if (++e->place < e->card.n)
         return;
     e->place = 0;
-    if (++e->tries < GI_WATCH_TRIES)
-        return;
-    gi_info("watch", "rank %d is at none of its %u addresses: %s", e->rank, e->card.n, why);
-    gi_watch_edge_end(e, GI_EDGE_OVER);
+    if (++e->tries == GI_WATCH_TRIES)
+        gi_info("watch", "rank %d is at none of its %u addresses yet: %s", e->rank, e->card.n, why);
 }
 
 static void come_up(struct gi_watch_edge *e)
@@ -344,7 +343,8 @@ void gi_watch_caller_ready(struct gi_watch *w, unsigned i, uint64_t now)
     gi_watch_edge_end(e, GI_EDGE_RESTING); /* an attempt before this one */
     e->fd = c->fd;
     e->step = GI_EDGE_ANSWERED;
-    e->until = gi_deadline_in(5 * GI_WATCH_STEP_NS);
+    /* Its next word may be late, and it would take an end of this connection for my death. */
+    e->until = gi_deadline_in(5 * GI_WATCH_STEP_NS + w->config.silence_ns);
     drop_caller(w, i, false);
     if (!gi_watch_send(e, &f))
         gi_watch_edge_end(e, GI_EDGE_RESTING);

@@ -10,7 +10,7 @@
 #define GI_WATCH_PLACES  6
 #define GI_WATCH_CALLERS 32u         /* connections that have not said who they are */
 #define GI_WATCH_STEP_NS 1000000000u /* for each step of getting to know each other */
-#define GI_WATCH_TRIES   3u          /* rounds through a neighbour's places */
+#define GI_WATCH_TRIES   3u          /* rounds through a neighbour's places that others wait for */
 #define GI_WATCH_MAGIC   0x47495754u /* "GIWT" */
 #define GI_WATCH_MOST    (1u << 20)  /* unsent bytes of one connection */
 
