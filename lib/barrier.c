@@ -268,8 +268,12 @@ static int wait_long(struct pass *b, uint64_t timeout_ns)
 /* One look of a program that polls has found somebody missing. */
 static int not_yet(const struct pass *b)
 {
-    const struct gi_net_wait n = {
-        .comm = gi_comm_of(b->g), .ctx = context_of(b), .ignores = is_no_member, .arg = b->pool};
+    const struct gi_net_wait n = {.comm = gi_comm_of(b->g),
+                                  .health = members_live,
+                                  .health_arg = (void *)(uintptr_t)b,
+                                  .ctx = context_of(b),
+                                  .ignores = is_no_member,
+                                  .arg = b->pool};
     int st = gi_net_failed(&n);
     return GIN_LIKELY(st == GIN_OK)
                ? GIN_EAGAIN

@@ -12,7 +12,7 @@
 #include "comm.h"
 
 #define PAUSE_NS 5000000u /* between two looks at who died */
-#define PATIENCE 400
+#define PATIENCE 2000
 
 struct meeting {
     gin_comm_t *comm;

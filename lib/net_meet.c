@@ -36,7 +36,11 @@ static int greet(struct gi_devcomm *d, struct gi_core_ctx *ctx, int world)
         gi_core_leave(ctx);
     } while (st == GIN_EAGAIN && (over = gi_net_wait_step(&w)) == GIN_OK);
     gi_net_wait_end(&w);
-    return over != GIN_OK ? over : st;
+    if (over != GIN_OK || st == GIN_OK)
+        return over;
+    const char *why;
+    (void)gi_core_peer_status(ctx, world, &why);
+    return gi_fail(st, "%s", why);
 }
 
 static int settled(struct gi_core_ctx *ctx)
@@ -55,7 +59,11 @@ static int await(struct gi_devcomm *d, struct gi_core_ctx *ctx)
     while ((r = settled(ctx)) == 0 && (st = gi_net_wait_step(&w)) == GIN_OK)
         continue;
     gi_net_wait_end(&w);
-    return r == 1 ? GIN_OK : r < 0 ? r : st;
+    if (r >= 0)
+        return r == 1 ? GIN_OK : st;
+    const char *why;
+    (void)gi_core_ctx_status(ctx, NULL, &why);
+    return gi_fail(r, "%s", why);
 }
 
 int gi_net_meet(struct gi_devcomm *d)
@@ -73,7 +81,5 @@ int gi_net_meet(struct gi_devcomm *d)
         if (st == GIN_OK)
             st = await(d, d->net[c]);
     }
-    return st == GIN_OK
-               ? GIN_OK
-               : gi_fail(st, "gin_devcomm_create: ranks do not meet: %s", gin_status_name(st));
+    return st == GIN_OK ? GIN_OK : gi_fail_context("gin_devcomm_create: ranks do not meet");
 }

@@ -335,6 +335,8 @@ int gi_net_up(gin_comm_t *comm)
     }
     free_net(n);
     if (st == GIN_ENOTSUP) {
+        if (comm->net_why[0] == 0)
+            snprintf(comm->net_why, sizeof(comm->net_why), "%s", gin_last_error());
         gi_info("net", "no network: %s", comm->net_why);
         return GIN_OK;
     }

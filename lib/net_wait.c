@@ -6,6 +6,8 @@
  */
 #include "net_wait.h"
 
+#define POLLS_A_LOOK 64 /* of programs that poll: at what may have ended their peers */
+
 struct gi_core_ctx *gi_net_context(const gin_t *g)
 {
     struct gi_core_ctx **net = gi_devcomm_of(g)->net;
@@ -39,8 +41,9 @@ static int context_failed(const struct gi_net_wait *n)
 
 int gi_net_failed(const struct gi_net_wait *n)
 {
+    static __thread uint32_t polls;
     int st = GIN_OK;
-    if (GIN_UNLIKELY(gi_comm_status_quiet(n->comm) != GIN_OK))
+    if (GIN_UNLIKELY(gi_comm_status_quiet(n->comm) != GIN_OK) || ++polls % POLLS_A_LOOK == 0)
         st = n->health(n->health_arg);
     return st == GIN_OK ? context_failed(n) : st;
 }
