@@ -170,8 +170,6 @@ static void die(struct gi_net_ring *x, int status)
              x->op.peer, gin_last_error());
     gi_warn("engine", "context %" PRIu32 " is dead: %s", r->context, x->why);
     gi_ring_kill(r, r->taken - 1, status, x->comm->rank);
-    if (x->d != NULL)
-        GIN_STORE_RELAXED(&x->d->dc->ctx[r->context].error, status);
 }
 
 /* Nobody will hear of an atomic that is never posted, but from here. */
@@ -207,6 +205,19 @@ static void tell(struct gi_net_ring *x)
     x->ring.done = done;
 }
 
+/* What waits on the context for what the ring still holds must not wait for ever. */
+static void bury(struct gi_net_ring *x)
+{
+    int st = (int)(uint32_t)GIN_LOAD_ACQUIRE(&x->ring.host->error);
+    x->buried = true;
+    if (x->holds)
+        refuse(x, st);
+    x->holds = false;
+    if (x->d != NULL)
+        GIN_STORE_RELAXED(&x->d->dc->ctx[x->ring.context].error, st);
+    gi_core_ctx_fail(x->ctx, st, x->why[0] != 0 ? x->why : "an operation found no room in time");
+}
+
 static int take(void *arg)
 {
     struct gi_net_ring *x = arg;
@@ -233,6 +244,8 @@ static int take(void *arg)
         note_batch(x);
     if (x->n != 0)
         tell(x);
+    if (GIN_UNLIKELY(r->dead && !x->buried))
+        bury(x);
     return n;
 }
 

@@ -28,6 +28,7 @@ struct gi_net_ring {
     char *memory;
     struct gin_i_op op; /* taken, and not yet the network's where `holds` */
     bool holds;
+    bool buried;     /* dead, and all who wait on the context know */
     uint64_t issued; /* tickets that are through with */
     struct gi_net_batch batch[GI_NET_BATCHES];
     uint32_t first, n; /* of batches under way */
@@ -49,6 +50,8 @@ static inline struct gi_net_ring *gi_net_ring_of(const gin_t *g)
     return GIN_LIKELY(d->rings == NULL) ? NULL : &d->rings[g->ctx->index];
 }
 
+/* GIN_OK, or what it died of, recorded. Any thread. */
+int gi_net_ring_status(const struct gi_net_ring *x);
 /* Put a descriptor into the ring, where need be once there is room. */
 int gi_net_ring_post(struct gi_net_ring *x, const struct gin_i_op *op, const char *call);
 /* The operations of lib/net_ops.h as descriptors. The answer of an atomic comes by its notice. */

@@ -24,6 +24,11 @@ static bool is_dead(const struct gi_net_ring *x)
     return GIN_LOAD_ACQUIRE(&x->ring.host->error) != 0;
 }
 
+int gi_net_ring_status(const struct gi_net_ring *x)
+{
+    return GIN_LIKELY(!is_dead(x)) ? GIN_OK : dead(x, "engine");
+}
+
 /* Until the word has reached `least`. */
 static int wait_word(struct gi_net_ring *x, const uint64_t *word, uint64_t least,
                      uint64_t timeout_ns, bool poll, const char *call)
@@ -40,6 +45,7 @@ static int wait_word(struct gi_net_ring *x, const uint64_t *word, uint64_t least
     if (GIN_LOAD_ACQUIRE(word) >= least)
         return GIN_OK;
     gi_net_wait_begin(&n, x->comm, NULL, timeout_ns, "the ring of context # at #, wanted #");
+    n.health = gi_comm_whole; /* the operations themselves learn of the dead */
     n.w.detail[0] = x->ring.context;
     n.w.detail[2] = least;
     while (GIN_LOAD_ACQUIRE(word) < least && !is_dead(x) && st == GIN_OK) {

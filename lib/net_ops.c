@@ -9,6 +9,7 @@
 
 #include "engine_net.h"
 #include "net_lend.h"
+#include "net_answer.h"
 #include "net_ops.h"
 #include "net_wait.h"
 
@@ -318,7 +319,7 @@ static int complete_one(const gin_t *g, uint32_t c, int world, enum gin_i_flush_
         int st = d->rings != NULL ? gi_net_ring_fence(&d->rings[c], world, call)
                                   : post_to(g, ctx, world, post_fence, NULL, call);
         if (st == GIN_OK && d->net_beside)
-            st = drain(g, c, false, ns, call);
+            st = drain(g, c, opt != NULL && opt->poll, ns, call);
         return st == GIN_OK && d->net_beside ? fence_beside(g, ctx, world, opt, call) : st;
     }
     int st = drain(g, c, opt != NULL && opt->poll, ns, call);
@@ -350,8 +351,10 @@ int gi_net_quiet_all(gin_comm_t *comm, const char *call)
     for (struct gi_devcomm *d = comm->devcomms; d != NULL; d = d->next)
         for (uint32_t c = 0; st == GIN_OK && d->net != NULL && c <= d->reqs.contexts; c++) {
             if (d->rings != NULL && c < d->reqs.contexts)
-                gi_net_ring_drain(&d->rings[c], gi_net_ring_mark(&d->rings[c]),
-                                  comm->env.coll_timeout, false, call);
+                st = gi_net_ring_drain(&d->rings[c], gi_net_ring_mark(&d->rings[c]),
+                                       comm->env.coll_timeout, false, call);
+            if (st != GIN_OK)
+                break;
             struct until u = {NULL, d->net[c], GI_CORE_ALL, GIN_I_QUIET,
                               mark_of(d->net[c], GI_CORE_ALL)};
             st = wait_until(&u, comm, comm->env.coll_timeout, false, call);
@@ -433,7 +436,7 @@ static int give_back(const gin_t *g, int world, struct gi_net_lent *l, int poste
     struct until u = {g, context_of(g), world, GIN_I_FLUSH, 0};
     if (posted == GIN_OK && l->mine) {
         u.mark = mark_of(u.ctx, world);
-        st = wait_until(&u, gi_comm_of(g), 0, false, call);
+        st = wait_until(&u, gi_comm_of(g), gi_devcomm_of(g)->wait_timeout_ns, false, call);
     }
     gi_net_lend_end(gi_devcomm_of(g), l, posted != GIN_OK || st == GIN_OK);
     return st;
@@ -479,67 +482,31 @@ int gi_net_get(const gin_t *g, int world, struct gi_core_get *p, const char *cal
     return note_near(g, world, st);
 }
 
-/*
- * The old value of an atomic, which a thread waits for. The thread's own, to be used again; one
- * that the thread gave up on stays with the core for good.
- */
-struct answer {
-    struct gi_core_notice notice;
-    atomic_int status; /* 1: not yet */
-    uint64_t old;
-};
-
-static _Thread_local struct answer *answer;
-static pthread_key_t answer_key; /* frees it with its thread */
-static pthread_once_t answer_once = PTHREAD_ONCE_INIT;
-static bool answers_end;
-
-static void make_answer_key(void)
+/* An atomic that a dead ring still holds is not answered; others may be lost with it. */
+static int ring_lives(void *arg)
 {
-    answers_end = pthread_key_create(&answer_key, free) == 0;
+    const gin_t *g = arg;
+    const struct gi_net_ring *x = gi_net_ring_of(g);
+    int st = gi_comm_whole(gi_comm_of(g));
+    return st == GIN_OK && x != NULL ? gi_net_ring_status(x) : st;
 }
 
-static void answered(struct gi_core_notice *n, int status)
-{
-    struct answer *a = (struct answer *)(void *)n;
-    atomic_store_explicit(&a->status, status, memory_order_release);
-}
-
-static struct answer *take_answer(void)
-{
-    if (answer == NULL) {
-        pthread_once(&answer_once, make_answer_key);
-        answer = calloc(1, sizeof(*answer));
-        if (answer == NULL)
-            return NULL;
-        if (answers_end)
-            pthread_setspecific(answer_key, answer);
-    }
-    answer->notice.fn = answered;
-    atomic_store_explicit(&answer->status, 1, memory_order_relaxed);
-    return answer;
-}
-
-static inline bool is_answered(const struct answer *a)
-{
-    return atomic_load_explicit(&a->status, memory_order_acquire) != 1;
-}
-
-static int await(const gin_t *g, int world, struct answer *a, const char *call)
+static int await(const gin_t *g, int world, struct gi_net_answer *a, const char *call)
 {
     gin_comm_t *comm = gi_comm_of(g);
     struct gi_core_ctx *ctx = context_of(g);
     struct gi_net_wait w;
     int st = GIN_OK;
-    for (uint32_t i = 0; i < comm->spin && !is_answered(a); i++)
+    for (uint32_t i = 0; i < comm->spin && !gi_net_is_answered(a); i++)
         gi_net_drive(comm, ctx);
     gi_net_wait_begin(&w, comm, NULL, 0, "an atomic of context # at rank #");
-    w.health = gi_comm_whole;
+    w.health = ring_lives;
+    w.health_arg = (void *)(uintptr_t)g;
     w.w.detail[0] = g->ctx->index;
     w.w.detail[1] = (uint64_t)world;
-    while (!is_answered(a) && st == GIN_OK) {
+    while (!gi_net_is_answered(a) && st == GIN_OK) {
         gi_net_drive(comm, ctx);
-        if (!is_answered(a))
+        if (!gi_net_is_answered(a))
             st = gi_net_wait_step(&w);
     }
     gi_net_wait_end(&w);
@@ -548,21 +515,19 @@ static int await(const gin_t *g, int world, struct answer *a, const char *call)
         return GIN_OK;
     if (got != 1)
         return failure(g, ctx, world, got, call);
-    answer = NULL;
-    if (answers_end)
-        pthread_setspecific(answer_key, NULL);
+    gi_net_answer_leave();
     return gi_fail_context("%s", call);
 }
 
 int gi_net_amo(const gin_t *g, int world, struct gi_core_amo *a, const char *call)
 {
-    struct answer *mine = NULL;
+    struct gi_net_answer *mine = NULL;
     uint64_t *old = a->old;
     int st = gi_net_allowed(gi_devcomm_of(g), world, call);
     if (st != GIN_OK)
         return st;
     if (old != NULL) {
-        mine = take_answer();
+        mine = gi_net_answer_take();
         if (mine == NULL)
             return gi_fail(GIN_ENOMEM, "%s: no memory for an answer", call);
         a->old = &mine->old;

@@ -209,6 +209,9 @@ void gi_core_ctx_close(struct gi_core_ctx *ctx);
  * as long as the context. Operations to other peers still go on. Any thread. */
 int gi_core_ctx_status(const struct gi_core_ctx *ctx, int *rank, const char **text);
 
+/* Give the context that status, unless it has one. By its owner. */
+void gi_core_ctx_fail(struct gi_core_ctx *ctx, int status, const char *why);
+
 /* Of one peer: GIN_OK, or why operations to it fail; text as above. Any thread. */
 int gi_core_peer_status(const struct gi_core_ctx *ctx, int peer, const char **text);
 

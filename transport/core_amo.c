@@ -135,7 +135,7 @@ void gi_core_amo_replied(struct gi_core_ctx *ctx, struct gi_core_peer *p,
 {
     struct gi_core_op *op = &ctx->ops_memory[m->reply.reply < ctx->n_ops ? m->reply.reply : 0];
     if (m->reply.reply >= ctx->n_ops || op->turn != m->reply.reply_turn || op->peer != p ||
-        op->kind != GI_CORE_AMO || op->replied || !op->posted) {
+        op->kind != GI_CORE_AMO || op->replied || op->told || op->done || !op->posted) {
         gi_core_refuse(ctx, NULL, GIN_EINVAL, m, m->reply.reply, 0);
         return;
     }

@@ -19,6 +19,11 @@ void gi_core_ctx_error(struct gi_core_ctx *ctx, int status, int rank, const char
     gi_info("net", "context %u: %s", ctx->tag, ctx->status_text);
 }
 
+void gi_core_ctx_fail(struct gi_core_ctx *ctx, int status, const char *why)
+{
+    gi_core_ctx_error(ctx, status, -1, why);
+}
+
 int gi_core_ctx_status(const struct gi_core_ctx *ctx, int *rank, const char **text)
 {
     int st = atomic_load_explicit(&ctx->status, memory_order_acquire);
