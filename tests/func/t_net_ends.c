@@ -70,7 +70,7 @@ MP_TEST_OPT(waits_end_with_their_context, .ranks = "2", .hosts = "AB", .only = M
 
 /* The peer takes nothing: the call gives up, and the network still has the memory. */
 MP_TEST_OPT(lent_memory_outlives_a_timeout, .ranks = "2", .hosts = "AB", .only = MP_THREADS,
-            .bare = true, .env = "GINSHMEM_COLL_TIMEOUT=2s")
+            .bare = true, .env = "GINSHMEM_COLL_TIMEOUT=10s")
 {
     static char src[4096], dst[4096];
     struct made_rank *m = &made.rank[mp->rank];

@@ -147,8 +147,10 @@ MP_TEST(user_memory_window)
     gin_caps_t caps = {.size = sizeof(caps)};
     EXPECT_OK(gin_query(mp->comm, &caps));
     bool far = mp->host[0] != 0;
-    if (!far && !mp->threads && mp->size > 1 && !caps.cap[GIN_CAP_CMA].have)
+    if (!far && !mp->threads && mp->size > 1 && !caps.cap[GIN_CAP_CMA].have) {
+        free(whole);
         MP_SKIP("no process_vm_readv/writev: %s", caps.cap[GIN_CAP_CMA].reason);
+    }
     EXPECT_OK(gin_window_register(mp->comm, p, BYTES, 0, &win));
     for (int r = 0; r < mp->size; r++)
         EXPECT_EQ_INT(gin_window_path(mp->comm, win, r), r == mp->rank ? GIN_PATH_SELF
@@ -177,6 +179,8 @@ MP_TEST(user_memory_window)
 MP_TEST_OPT(user_memory_without_cma, .ranks = "2 3", .env = "GINSHMEM_DISABLE_CMA=1",
             .only = MP_PROCS)
 {
+    if (mp->host[0] != 0)
+        MP_SKIP("other hosts are reached by the network");
     void *whole;
     char *p = user_memory(mp, BYTES, &whole);
     gin_window_t win;
@@ -184,8 +188,6 @@ MP_TEST_OPT(user_memory_without_cma, .ranks = "2 3", .env = "GINSHMEM_DISABLE_CM
         return;
     EXPECT_OK(gin_window_register(mp->comm, p, BYTES, 0, &win));
     EXPECT_EQ_INT(gin_window_path(mp->comm, win, mp->rank), GIN_PATH_SELF);
-    if (mp->host[0] != 0)
-        MP_SKIP("other hosts are reached by the network");
     EXPECT_EQ_INT(gin_window_path(mp->comm, win, right(mp)), GIN_PATH_NONE);
     EXPECT_EQ_INT(gin_last_status(), GIN_ENOTSUP);
     EXPECT_HAS(gin_last_error(), "GINSHMEM_DISABLE_CMA=1");

@@ -16,7 +16,7 @@ D=$(mktemp -d "${TMPDIR:-/tmp}/fate.XXXXXX")
 trap 'rm -rf "$D"' EXIT
 phases=(bringup put barrier wait collective finalize)
 failed=0 runs=0
-silence=${GINSHMEM_PEER_TIMEOUT-3s}
+silence=${GINSHMEM_PEER_TIMEOUT-8s}
 
 if grep -q -e '-fsanitize=thread' Makefile 2>/dev/null; then
     echo "SKIP: libfabric is not built for the race detector"

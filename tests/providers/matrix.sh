@@ -100,7 +100,7 @@ network() {
 cell() {
     local began=$SECONDS rc
     # shellcheck disable=SC2086
-    timeout $((budget == 0 ? 600 : 100)) "tests/$2" -n "$ranks" ${mode:+-m "$mode"} -H ABCDEFGH -f "$factor" >"$log" 2>&1
+    timeout $((budget == 0 ? 600 : 240)) "tests/$2" -n "$ranks" ${mode:+-m "$mode"} -H ABCDEFGH -f "$factor" >"$log" 2>&1
     rc=$?
     case $rc in
         0) result=ok ;;
