@@ -51,7 +51,7 @@ bool gi_ring_next(struct gi_ring *r, struct gin_i_op *op)
     const struct gin_i_desc *slot = &r->slots[r->taken & (r->depth - 1)];
     struct gin_i_desc d;
     uint64_t phase = (uint64_t)gin_i_desc_phase(r->taken, r->depth) << 63, wrong = 0;
-    d.w[0] = GIN_LOAD_RELAXED(&slot->w[0]);
+    d.w[0] = GIN_LOAD_ACQUIRE(&slot->w[0]); /* threads publish it last; kernels in any order */
     if ((d.w[0] ^ phase) & GIN_I_DESC_PHASE)
         return false;
     for (int i = 1; i < GIN_I_DESC_WORDS; i++)

@@ -102,6 +102,16 @@ void mp_register(struct mp_test *test);
 #define MP_FACTOR 1
 #endif
 
+/*
+ * The race detector sees one process, and no order that comes by a peer's; nor does it know that
+ * a put of one word is seen whole. Bodies that rely on these are not for it.
+ */
+#define MP_NOT_FOR_DETECTOR(why)                             \
+    do {                                                     \
+        if (MP_FACTOR == 8)                                  \
+            MP_SKIP("%s, unseen by the race detector", why); \
+    } while (0)
+
 /* How often to do what is done n times: less where this build, or the network under test (-f), is
  * slow; at least once. */
 int mp_rounds(const struct mp *mp, int n);
