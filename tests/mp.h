@@ -102,16 +102,6 @@ void mp_register(struct mp_test *test);
 #define MP_FACTOR 1
 #endif
 
-/*
- * The race detector sees one process, and no order that comes by a peer's; nor does it know that
- * a put of one word is seen whole. Bodies that rely on these are not for it.
- */
-#define MP_NOT_FOR_DETECTOR(why)                             \
-    do {                                                     \
-        if (MP_FACTOR == 8)                                  \
-            MP_SKIP("%s, unseen by the race detector", why); \
-    } while (0)
-
 /* How often to do what is done n times: less where this build, or the network under test (-f), is
  * slow; at least once. */
 int mp_rounds(const struct mp *mp, int n);
@@ -124,6 +114,12 @@ bool mp_up(struct mp *mp);
 bool mp_down(struct mp *mp);
 /* Make mp->dev (reqs may be NULL) and bind mp->g to its context 0; destroyed after the body. */
 bool mp_dev(struct mp *mp, gin_devcomm_reqs_t *reqs);
+
+/*
+ * The same where there is a network, else skip. Not for the race detector: libfabric is not built
+ * for it, and what a peer's process orders is unseen.
+ */
+bool mp_net(struct mp *mp, gin_devcomm_reqs_t *reqs);
 
 /* Every rank is load/store accessible; behind mp_dev(). */
 bool mp_near(const struct mp *mp);

@@ -151,6 +151,22 @@ bool mp_dev(struct mp *mp, gin_devcomm_reqs_t *reqs)
            EXPECT_OK(gin_open(&mp->dev, 0, &mp->g));
 }
 
+bool mp_net(struct mp *mp, gin_devcomm_reqs_t *reqs)
+{
+    gin_caps_t caps = {.size = sizeof(caps)};
+    if (MP_FACTOR == 8) {
+        mp_skip(mp, "libfabric is not built for the race detector");
+        return false;
+    }
+    if (!mp_dev(mp, reqs))
+        return false;
+    EXPECT_OK(gin_query(mp->comm, &caps));
+    if (caps.cap[GIN_CAP_NET].have == 1)
+        return true;
+    mp_skip(mp, "no network: %s", caps.cap[GIN_CAP_NET].reason);
+    return false;
+}
+
 bool mp_ok(const char *file, int line, int status, const char *what)
 {
     if (status != GIN_OK)

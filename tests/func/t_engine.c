@@ -15,18 +15,10 @@
 #define ROUNDS  64u
 #define EACH    64u /* words of a thread */
 
-/* True: go on. */
 static bool up(struct mp *mp, gin_devcomm_reqs_t *reqs)
 {
-    gin_caps_t caps = {.size = sizeof(caps)};
     reqs->backend = GIN_BACKEND_ENGINE;
-    if (!mp_dev(mp, reqs))
-        return false;
-    EXPECT_OK(gin_query(mp->comm, &caps));
-    if (caps.cap[GIN_CAP_NET].have == 1)
-        return true;
-    mp_skip(mp, "no network: %s", caps.cap[GIN_CAP_NET].reason);
-    return false;
+    return mp_net(mp, reqs);
 }
 
 /* ---- many producers ---- */
@@ -180,7 +172,6 @@ static bool see(const uint64_t *word, uint64_t value)
 
 MP_TEST_OPT(the_engine_is_woken, .ranks = "2", .hosts = "AB", .only = MP_PROCS)
 {
-    MP_NOT_FOR_DETECTOR("looks at what a put writes");
     gin_devcomm_reqs_t reqs;
     gin_devcomm_reqs_init(&reqs);
     if (!up(mp, &reqs))
@@ -254,7 +245,6 @@ MP_TEST_OPT(a_bad_descriptor_kills_its_context, .ranks = "2", .hosts = "AB")
 MP_TEST_OPT(more_contexts_than_descriptors_once, .ranks = "2", .hosts = "AB", .only = MP_PROCS)
 {
     enum { N = 70 };
-    MP_NOT_FOR_DETECTOR("looks at what a put writes");
     gin_devcomm_reqs_t reqs;
     gin_devcomm_reqs_init(&reqs);
     reqs.contexts = N;

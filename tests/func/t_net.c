@@ -20,19 +20,6 @@ static int left(const struct mp *mp)
     return (mp->rank + mp->size - 1) % mp->size;
 }
 
-/* True: go on. */
-static bool up(struct mp *mp, gin_devcomm_reqs_t *reqs)
-{
-    gin_caps_t caps = {.size = sizeof(caps)};
-    if (!mp_dev(mp, reqs))
-        return false;
-    EXPECT_OK(gin_query(mp->comm, &caps));
-    if (caps.cap[GIN_CAP_NET].have == 1)
-        return true;
-    mp_skip(mp, "no network: %s", caps.cap[GIN_CAP_NET].reason);
-    return false;
-}
-
 /* Put to the right with a signal, get back, compare, all sizes around the limits. */
 static void move(struct mp *mp)
 {
@@ -66,19 +53,19 @@ static void move(struct mp *mp)
 
 MP_TEST_OPT(every_rank_far, .ranks = "2 3", .hosts = "ABC")
 {
-    if (up(mp, NULL))
+    if (mp_net(mp, NULL))
         move(mp);
 }
 
 MP_TEST_OPT(near_and_far, .ranks = "4", .hosts = "AABB")
 {
-    if (up(mp, NULL))
+    if (mp_net(mp, NULL))
         move(mp);
 }
 
 MP_TEST_OPT(without_lsa, .ranks = "2", .env = "GINSHMEM_DISABLE_LSA=1")
 {
-    if (up(mp, NULL))
+    if (mp_net(mp, NULL))
         move(mp);
 }
 
@@ -88,7 +75,7 @@ MP_TEST_OPT(paths_of_the_network_only, .ranks = "2")
     gin_devcomm_reqs_t reqs;
     gin_devcomm_reqs_init(&reqs);
     reqs.paths = GIN_PATH_NET;
-    if (!up(mp, &reqs))
+    if (!mp_net(mp, &reqs))
         return;
     EXPECT_EQ_INT(mp->g.lsa_of[right(mp)], -1);
     move(mp);
@@ -132,7 +119,7 @@ MP_TEST_OPT(user_memory_near_by_the_network, .ranks = "2")
     for (int i = 0; i < 2; i++) {
         gin_devcomm_reqs_init(&reqs);
         reqs.paths = paths[i];
-        if (!up(mp, &reqs))
+        if (!mp_net(mp, &reqs))
             return;
         uint64_t calls = process_vm_calls(mp);
         move_in_user_memory(mp);
@@ -146,7 +133,7 @@ MP_TEST_OPT(nic_only, .ranks = "4", .hosts = "AABB")
 {
     gin_op_opt_t nic = {.flags = GIN_NIC_ONLY}, count = {.local = gin_counter_inc(2)};
     uint64_t *word = NULL;
-    if (!up(mp, NULL) || !EXPECT((word = gin_calloc(mp->comm, 64, 8)) != NULL))
+    if (!mp_net(mp, NULL) || !EXPECT((word = gin_calloc(mp->comm, 64, 8)) != NULL))
         return;
     gin_team_t w = gin_world(&mp->g);
     for (uint64_t i = 1; i <= 50; i++) { /* a word each: nothing orders two puts to one */
@@ -169,8 +156,7 @@ MP_TEST_OPT(near_behind_far, .ranks = "4", .hosts = "AABB")
     enum { WORDS = 8192, ROUNDS = 40 };
     gin_op_opt_t nic = {.flags = GIN_NIC_ONLY};
     uint64_t *to = NULL, *from = NULL, wrong = 0;
-    MP_NOT_FOR_DETECTOR("ordered by a peer");
-    if (!up(mp, NULL) || !EXPECT((to = gin_calloc(mp->comm, WORDS, 8)) != NULL) ||
+    if (!mp_net(mp, NULL) || !EXPECT((to = gin_calloc(mp->comm, WORDS, 8)) != NULL) ||
         !EXPECT((from = gin_calloc(mp->comm, WORDS, 8)) != NULL))
         return;
     const gin_t *g = &mp->g;
@@ -206,7 +192,7 @@ MP_TEST_OPT(near_behind_far, .ranks = "4", .hosts = "AABB")
 MP_TEST_OPT(atomics, .ranks = "3", .hosts = "AB")
 {
     uint64_t *word = NULL, old = 0;
-    if (!up(mp, NULL) || !EXPECT((word = gin_calloc(mp->comm, 4, 8)) != NULL))
+    if (!mp_net(mp, NULL) || !EXPECT((word = gin_calloc(mp->comm, 4, 8)) != NULL))
         return;
     gin_team_t w = gin_world(&mp->g);
     const gin_t *g = &mp->g;
@@ -237,7 +223,7 @@ MP_TEST_OPT(atomics, .ranks = "3", .hosts = "AB")
 MP_TEST_OPT(what_comes_later, .ranks = "2", .hosts = "AB", .heap_size = 1 << 20,
             .env = "GINSHMEM_HEAP_CHUNK=1M")
 {
-    if (!up(mp, NULL))
+    if (!mp_net(mp, NULL))
         return;
     gin_team_t w = gin_world(&mp->g);
     for (uint64_t i = 0; i < 4; i++) {
@@ -269,7 +255,7 @@ MP_TEST_OPT(connections_are_refused, .ranks = "4", .hosts = "AABB")
     gin_devcomm_reqs_t reqs;
     gin_devcomm_reqs_init(&reqs);
     reqs.connection = GIN_CONNECT_RAIL;
-    if (!up(mp, &reqs))
+    if (!mp_net(mp, &reqs))
         return;
     gin_team_t w = gin_world(&mp->g);
     int far = (mp->rank + 2) % 4, none = mp->rank < 2 ? 3 - mp->rank : 3 - mp->rank;

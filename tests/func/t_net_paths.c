@@ -21,19 +21,6 @@ static int left(const struct mp *mp)
     return (mp->rank + mp->size - 1) % mp->size;
 }
 
-/* True: go on. */
-static bool up(struct mp *mp, gin_devcomm_reqs_t *reqs)
-{
-    gin_caps_t caps = {.size = sizeof(caps)};
-    if (!mp_dev(mp, reqs))
-        return false;
-    EXPECT_OK(gin_query(mp->comm, &caps));
-    if (caps.cap[GIN_CAP_NET].have == 1)
-        return true;
-    mp_skip(mp, "no network: %s", caps.cap[GIN_CAP_NET].reason);
-    return false;
-}
-
 static int barrier(struct mp *mp)
 {
     return gin_barrier(&mp->g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL,
@@ -118,21 +105,21 @@ static void mix(struct mp *mp)
 
 MP_TEST_OPT(strong_signals_over_all_paths, .ranks = "4", .hosts = "AABB")
 {
-    if (up(mp, NULL))
+    if (mp_net(mp, NULL))
         mix(mp);
 }
 
 MP_TEST_OPT(strong_signals_without_lsa, .ranks = "3", .hosts = "AAB",
             .env = "GINSHMEM_DISABLE_LSA=1")
 {
-    if (up(mp, NULL))
+    if (mp_net(mp, NULL))
         mix(mp);
 }
 
 MP_TEST_OPT(strong_signals_without_process_vm, .ranks = "3", .hosts = "AAB",
             .env = "GINSHMEM_DISABLE_CMA=1")
 {
-    if (up(mp, NULL))
+    if (mp_net(mp, NULL))
         mix(mp);
 }
 
@@ -142,7 +129,7 @@ MP_TEST_OPT(zero_bytes, .ranks = "2", .hosts = "AB")
 {
     gin_op_opt_t count = {.local = gin_counter_inc(1)};
     uint64_t *word = NULL;
-    if (!up(mp, NULL) || !EXPECT((word = gin_calloc(mp->comm, 8, 8)) != NULL))
+    if (!mp_net(mp, NULL) || !EXPECT((word = gin_calloc(mp->comm, 8, 8)) != NULL))
         return;
     const gin_t *g = &mp->g;
     gin_team_t w = gin_world(g);
@@ -172,7 +159,7 @@ MP_TEST_OPT(zero_bytes, .ranks = "2", .hosts = "AB")
 MP_TEST_OPT(huge_and_odd, .ranks = "2", .hosts = "AB", .heap_size = 12 << 20)
 {
     char *block = NULL, *own = malloc(HUGE_BYTES + 16 + 2 * MP_CANARY);
-    if (!EXPECT(own != NULL) || !up(mp, NULL) ||
+    if (!EXPECT(own != NULL) || !mp_net(mp, NULL) ||
         !EXPECT((block = gin_calloc(mp->comm, 1, HUGE_BYTES + 16)) != NULL))
         return;
     gin_at_t at = gin_at_ptr(&mp->g, block + 3);
@@ -203,7 +190,7 @@ MP_TEST_OPT(bounds, .ranks = "2", .hosts = "AB")
     static char src[64];
     uint64_t *word = NULL, old;
     gin_window_t win;
-    if (!up(mp, NULL) || !EXPECT((word = gin_calloc(mp->comm, 8, 8)) != NULL))
+    if (!mp_net(mp, NULL) || !EXPECT((word = gin_calloc(mp->comm, 8, 8)) != NULL))
         return;
     const gin_t *g = &mp->g;
     gin_team_t w = gin_world(g);
@@ -259,7 +246,7 @@ MP_TEST_OPT(teams, .ranks = "4 5", .hosts = "ABAB")
     uint64_t *word = NULL;
     gin_team_t odd, list;
     const int back[] = {3, 0, 2};
-    if (!up(mp, NULL) || !EXPECT((word = gin_calloc(mp->comm, 16, 8)) != NULL))
+    if (!mp_net(mp, NULL) || !EXPECT((word = gin_calloc(mp->comm, 16, 8)) != NULL))
         return;
     gin_team_t all = gin_team_world(mp->comm);
     EXPECT_OK(gin_team_split_strided(mp->comm, all, 0, 3, 2, &odd)); /* 0 and 3 */
@@ -291,7 +278,7 @@ MP_TEST_OPT(contexts_of_their_own, .ranks = "2", .hosts = "AB")
     gin_t g[2][3];
     gin_devcomm_reqs_init(&reqs);
     reqs.contexts = 3;
-    if (!up(mp, &reqs) || !EXPECT_OK(gin_devcomm_create(mp->comm, &reqs, &other)))
+    if (!mp_net(mp, &reqs) || !EXPECT_OK(gin_devcomm_create(mp->comm, &reqs, &other)))
         return;
     for (uint32_t c = 0; c < 3; c++) {
         EXPECT_OK(gin_open(&mp->dev, c, &g[0][c]));
@@ -320,7 +307,7 @@ MP_TEST_OPT(contexts_of_their_own, .ranks = "2", .hosts = "AB")
 MP_TEST_OPT(blocks_that_move, .ranks = "2", .hosts = "AB", .heap_size = 1 << 20,
             .env = "GINSHMEM_HEAP_CHUNK=1M")
 {
-    if (!up(mp, NULL))
+    if (!mp_net(mp, NULL))
         return;
     size_t bytes = 4096;
     char *block = gin_malloc(mp->comm, bytes);
@@ -345,8 +332,7 @@ MP_TEST_OPT(blocks_that_move, .ranks = "2", .hosts = "AB", .heap_size = 1 << 20,
 MP_TEST_OPT(windows_go_under_traffic, .ranks = "2", .hosts = "AB")
 {
     const size_t bytes = 1 << 18;
-    MP_NOT_FOR_DETECTOR("ordered by a peer");
-    if (!up(mp, NULL))
+    if (!mp_net(mp, NULL))
         return;
     char *own = aligned_alloc(64, bytes), *src = malloc(bytes);
     for (uint64_t i = 1; i <= 8 && EXPECT(own != NULL && src != NULL); i++) {
@@ -374,8 +360,7 @@ static void compute(struct mp *mp)
     static const size_t sizes[] = {8, 1000, 300000};
     uint64_t old = 1, *block = NULL;
     int *over = (int *)(void *)mp->share;
-    MP_NOT_FOR_DETECTOR("ordered by a peer");
-    if (!up(mp, NULL) || !EXPECT((block = gin_calloc(mp->comm, 1, 300008)) != NULL))
+    if (!mp_net(mp, NULL) || !EXPECT((block = gin_calloc(mp->comm, 1, 300008)) != NULL))
         return;
     const gin_t *g = &mp->g;
     gin_team_t w = gin_world(g);
