@@ -87,14 +87,12 @@ void mp_register(struct mp_test *test);
 #define MP_TEST_N(test, counts) MP_TEST_OPT(test, .ranks = counts)
 
 /* How much slower this build is; divide iterations by it, multiply times with it. */
-#if defined(__SANITIZE_THREAD__)
+#if PT_RACE_DETECTOR
 #define MP_FACTOR 8
 #elif defined(__SANITIZE_ADDRESS__)
 #define MP_FACTOR 3
 #elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define MP_FACTOR 8
-#elif __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer)
 #define MP_FACTOR 3
 #endif
 #endif

@@ -17,6 +17,18 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* 1: built for the race detector, which libfabric is not built for. */
+#if defined(__SANITIZE_THREAD__)
+#define PT_RACE_DETECTOR 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PT_RACE_DETECTOR 1
+#endif
+#endif
+#ifndef PT_RACE_DETECTOR
+#define PT_RACE_DETECTOR 0
+#endif
+
 struct pt_test {
     const char *name;
     void (*run)(void);

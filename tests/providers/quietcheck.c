@@ -11,17 +11,6 @@
 #define MOST  (256u << 10)
 #define WORDS 8 /* written by put_value, add and set, behind the bytes */
 
-#if defined(__SANITIZE_THREAD__)
-#define NOT_HERE 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define NOT_HERE 1
-#endif
-#endif
-#ifndef NOT_HERE
-#define NOT_HERE 0
-#endif
-
 /* Of rank r, a line apart: rounds that its left neighbour called complete, and that r looked at. */
 static uint64_t *flag_of(struct mp *mp, int r, int which)
 {
@@ -90,7 +79,7 @@ static void check(struct mp *mp, int times)
     gin_caps_t caps = {.size = sizeof(caps)};
     uint64_t rounds = (uint64_t)mp_rounds(mp, mp->long_mode ? 100 * times : times);
     int right = (mp->rank + 1) % mp->size;
-    if (NOT_HERE)
+    if (PT_RACE_DETECTOR)
         MP_SKIP("libfabric is not built for the thread sanitizer");
     if (!mp_dev(mp, NULL))
         return;

@@ -7,17 +7,6 @@
 #include "tests/unit/core_bed.h"
 #include "transport/ofi/ofi.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define NOT_HERE 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define NOT_HERE 1
-#endif
-#endif
-#ifndef NOT_HERE
-#define NOT_HERE 0
-#endif
-
 static bool is_here(const char *provider)
 {
     struct gi_net_config config = {.provider = provider, .size = 1, .self_test = true};
@@ -69,7 +58,7 @@ static void settled(struct bed *b, unsigned round)
 static void over(const char *provider)
 {
     static struct bed b;
-    if (NOT_HERE)
+    if (PT_RACE_DETECTOR)
         SKIP("libfabric is not built for the thread sanitizer");
     if (!is_here(provider))
         SKIP("%s is not here", provider);

@@ -10,20 +10,9 @@
 #include "tests/providers/bed.h"
 #include "transport/ofi/ofi_int.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define NOT_HERE 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define NOT_HERE 1
-#endif
-#endif
-#ifndef NOT_HERE
-#define NOT_HERE 0
-#endif
-
 static bool up(struct bed *b, struct mp *mp, const char *provider)
 {
-#if NOT_HERE
+#if PT_RACE_DETECTOR
     mp_skip(mp, "libfabric is not built for the thread sanitizer");
     memset(b, 0, sizeof(*b));
     (void)provider;
@@ -280,7 +269,7 @@ MP_TEST_OPT(passed_over, .ranks = "1", .bare = true)
     static const char *const two[] = {"nonsense", "shm", NULL};
     struct gi_ofi_more more = {.names = three, .refuse = "shm"};
     struct gi_net_domain *d;
-    if (NOT_HERE || !opens(NULL, "tcp;ofi_rxm", 1, true, &d))
+    if (PT_RACE_DETECTOR || !opens(NULL, "tcp;ofi_rxm", 1, true, &d))
         MP_SKIP("tcp;ofi_rxm is not here");
     gi_ofi_ops.close(d);
     if (!EXPECT(opens(&more, NULL, 1, true, &d)))
@@ -301,7 +290,7 @@ MP_TEST_OPT(receives_are_shared, .ranks = "1", .bare = true)
 {
     static const int sizes[] = {1, 2, 8, 16, 40, 3000};
     struct gi_net_domain *d;
-    if (NOT_HERE || !opens(NULL, "sockets", 1, false, &d))
+    if (PT_RACE_DETECTOR || !opens(NULL, "sockets", 1, false, &d))
         MP_SKIP("sockets is not here");
     gi_ofi_ops.close(d);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
