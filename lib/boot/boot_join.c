@@ -167,6 +167,13 @@ static int turn(struct search *s, uint64_t deadline, int *fd)
 
 static int too_late(const struct search *s)
 {
+    char where[GI_ADDR_TEXT];
+    for (int i = 0; i < s->job->n_places; i++)
+        if (s->at[i].step == ASKING)
+            return gi_fail(GIN_ETIMEDOUT,
+                           "rank %d reached %s, where rank 0 should be, and got no answer in time: "
+                           "it is stopped, or what listens there is something else",
+                           s->job->rank, gi_addr_text(&s->job->place[i], where));
     return gi_fail(GIN_ETIMEDOUT, "rank %d has not found rank 0 at %s in time%s%s", s->job->rank,
                    s->job->where, s->last[0] != '\0' ? "; last, " : "", s->last);
 }
@@ -204,8 +211,8 @@ static int await_welcome(const struct search *s, int fd, uint64_t deadline)
         gi_tcp_send_call(fd, GI_TCP_HERE, f.seq);
     if (e == -ETIMEDOUT)
         return gi_fail(GIN_ETIMEDOUT,
-                       "rank %d has joined rank 0 at %s, but others had not in time; rank 0 says "
-                       "which",
+                       "rank %d has joined rank 0 at %s, but others had not in time, and rank 0 "
+                       "would say which: it is stopped or cut off, too",
                        s->job->rank, s->job->where);
     if (e != 0)
         return GIN_EAGAIN;

@@ -475,3 +475,22 @@ TEST(alone)
     how.arg = &how;
     run_ranks(&how, self_life);
 }
+
+/* ---- half a connection ---- */
+
+static void unanswered_life(const struct ranks *how, int rank)
+{
+    expect_failure(how, rank, GIN_ETIMEDOUT, "got no answer in time");
+    EXPECT_HAS(gin_last_error(), root);
+}
+
+/* The kernel accepts where rank 0 should be, and nobody answers: rank 0 is stopped, say. */
+TEST(half_open)
+{
+    new_root();
+    int fd = listen_on(port);
+    EXPECT(fd >= 0);
+    struct ranks how = {.size = 3, .root = root, .first = 1, .timeout = "1s"};
+    run_ranks(&how, unanswered_life);
+    close(fd);
+}
