@@ -4,9 +4,30 @@
  * lose it when that happens beside the end of a third one's connection. There all pairs that may
  * have to do with each other exchange something when a device communicator is made, so that those
  * who outlive somebody know each other.
+ *
+ * Who cannot reach another one learns it before that one does, or alone: all tell each other every
+ * now and then how far they are, by the bootstrap, so that one rank's failure is everybody's at
+ * once, in the same words.
  */
+#include <stdlib.h>
+
 #include "net_ops.h"
 #include "net_wait.h"
+
+#define ROUND_NS 1000000000u /* ... that often */
+
+/* How far this rank is. */
+struct meeting {
+    struct gi_devcomm *d;
+    uint32_t context; /* all before this one are through */
+    int peer;         /* who is greeted next there, counted from me on */
+};
+
+/* What it tells the others: GIN_EAGAIN as long as somebody has not answered. */
+struct word {
+    int32_t status;
+    char why[180];
+};
 
 /* May the two have to do with each other by this network? */
 static bool concerns(const struct gi_devcomm *d, int world)
@@ -26,60 +47,125 @@ static int greet(struct gi_devcomm *d, struct gi_core_ctx *ctx, int world)
         .action = {.kind = GI_CORE_WORD_ADD,
                    .id = gin_i_desc_window(gin_heap_window(d->comm, GIN_KIND_HOST)),
                    .off = d->off}};
-    struct gi_net_wait w;
-    int st, over = GIN_OK;
-    gi_net_wait_begin(&w, d->comm, NULL, d->comm->env.coll_timeout, "room to greet rank #");
-    w.w.detail[0] = (uint64_t)world;
-    do {
-        gi_core_enter(ctx);
-        st = gi_core_put(ctx, world, &p);
-        gi_core_leave(ctx);
-    } while (st == GIN_EAGAIN && (over = gi_net_wait_step(&w)) == GIN_OK);
-    gi_net_wait_end(&w);
-    if (over != GIN_OK || st == GIN_OK)
-        return over;
     const char *why;
+    gi_core_enter(ctx);
+    int st = gi_core_put(ctx, world, &p);
+    gi_core_leave(ctx);
+    if (st == GIN_OK || st == GIN_EAGAIN)
+        return st;
     (void)gi_core_peer_status(ctx, world, &why);
     return gi_fail(st, "%s", why);
 }
 
-static int settled(struct gi_core_ctx *ctx)
+/* world: a rank, or GI_CORE_ALL. 1: has answered. */
+static int settled(struct gi_core_ctx *ctx, int world)
 {
     gi_core_enter(ctx);
-    int r = gi_core_settled(ctx, GI_CORE_ALL, gi_core_mark(ctx));
+    uint64_t mark = world == GI_CORE_ALL ? gi_core_mark(ctx) : gi_core_mark_peer(ctx, world);
+    int r = gi_core_settled(ctx, world, mark);
     gi_core_leave(ctx);
     return r;
 }
 
-static int await(struct gi_devcomm *d, struct gi_core_ctx *ctx)
+/* GIN_OK: all have answered in all contexts; GIN_EAGAIN: not yet; or a failure, recorded. */
+static int go_on(struct meeting *m)
+{
+    struct gi_devcomm *d = m->d;
+    const gin_comm_t *comm = d->comm;
+    for (; m->context <= d->reqs.contexts; m->context++, m->peer = 1) {
+        struct gi_core_ctx *ctx = d->net[m->context];
+        for (; m->peer < comm->size; m->peer++) {
+            int r = (comm->rank + m->peer) % comm->size; /* not all to the same one at once */
+            int st = concerns(d, r) ? greet(d, ctx, r) : GIN_OK;
+            if (st != GIN_OK)
+                return st;
+        }
+        int r = settled(ctx, GI_CORE_ALL);
+        if (r == 0)
+            return GIN_EAGAIN;
+        if (r < 0) {
+            const char *why;
+            (void)gi_core_ctx_status(ctx, NULL, &why);
+            return gi_fail(r, "%s", why);
+        }
+    }
+    return GIN_OK;
+}
+
+/* For a round: GIN_EAGAIN at its end. */
+static int go_on_for_a_while(struct meeting *m)
 {
     struct gi_net_wait w;
     int r, st = GIN_OK;
-    gi_net_wait_begin(&w, d->comm, NULL, d->comm->env.coll_timeout, "ranks that were greeted");
-    while ((r = settled(ctx)) == 0 && (st = gi_net_wait_step(&w)) == GIN_OK)
+    gi_net_wait_begin(&w, m->d->comm, NULL, ROUND_NS, "ranks that were greeted");
+    while ((r = go_on(m)) == GIN_EAGAIN && (st = gi_net_wait_step(&w)) == GIN_OK)
         continue;
     gi_net_wait_end(&w);
-    if (r >= 0)
-        return r == 1 ? GIN_OK : st;
-    const char *why;
-    (void)gi_core_ctx_status(ctx, NULL, &why);
-    return gi_fail(r, "%s", why);
+    return r == GIN_EAGAIN && st != GIN_ETIMEDOUT ? st : r;
+}
+
+/* Time is over: who has not answered, on which host. */
+static int late(const struct meeting *m, uint64_t ns)
+{
+    const gin_comm_t *comm = m->d->comm;
+    int first = -1, more = 0;
+    for (int i = 1; i < comm->size; i++) {
+        int r = (comm->rank + i) % comm->size;
+        if (!concerns(m->d, r) || (i < m->peer && settled(m->d->net[m->context], r) != 0))
+            continue;
+        first = first < 0 ? r : first;
+        more++;
+    }
+    return gi_fail(GIN_ETIMEDOUT,
+                   "rank %d on host %.63s and %d more have not answered in %.3g s: is their link "
+                   "up?",
+                   first, first >= 0 ? comm->cards[first].host_id : "?", more - 1,
+                   (double)ns * 1e-9);
+}
+
+/* Everybody's word. GIN_OK: all are through; GIN_EAGAIN: not all; or the first one's failure. */
+static int hear_all(const struct gi_devcomm *d, const struct word *mine, struct word *all)
+{
+    gin_comm_t *comm = d->comm;
+    int st = gi_comm_gather(comm, mine, all, sizeof(*mine)), again = GIN_OK;
+    for (int r = 0; st == GIN_OK && r < comm->size; r++) {
+        if (all[r].status == GIN_EAGAIN)
+            again = GIN_EAGAIN;
+        else if (all[r].status != GIN_OK)
+            st = gi_fail(all[r].status, "rank %d on host %.63s: %.179s", r, comm->cards[r].host_id,
+                         all[r].why);
+    }
+    return st == GIN_OK ? again : st;
+}
+
+static int meet(struct gi_devcomm *d, struct word *all)
+{
+    const struct gi_env *env = &d->comm->env;
+    uint64_t ns = env->init_timeout < env->coll_timeout ? env->init_timeout : env->coll_timeout;
+    uint64_t deadline = gi_deadline_in(ns);
+    struct meeting m = {.d = d, .peer = 1};
+    int st;
+    do {
+        struct word mine = {.status = go_on_for_a_while(&m)};
+        if (mine.status == GIN_EAGAIN && gi_now_ns() >= deadline)
+            mine.status = late(&m, ns);
+        if (mine.status != GIN_OK && mine.status != GIN_EAGAIN)
+            snprintf(mine.why, sizeof(mine.why), "%s", gin_last_error());
+        st = hear_all(d, &mine, all);
+    } while (st == GIN_EAGAIN);
+    return st;
 }
 
 int gi_net_meet(struct gi_devcomm *d)
 {
-    const gin_comm_t *comm = d->comm;
-    int st = GIN_OK;
+    gin_comm_t *comm = d->comm;
     if (d->net == NULL || d->bytes < 8 || !gi_core_caps(comm->net->core, 0)->meet_early)
         return GIN_OK;
-    for (uint32_t c = 0; st == GIN_OK && c <= d->reqs.contexts; c++) {
-        for (int i = 1; st == GIN_OK && i < comm->size; i++) {
-            int r = (comm->rank + i) % comm->size; /* not all to the same one at once */
-            if (concerns(d, r))
-                st = greet(d, d->net[c], r);
-        }
-        if (st == GIN_OK)
-            st = await(d, d->net[c]);
-    }
+    struct word *all = calloc((size_t)comm->size, sizeof(*all));
+    int st = all != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "no memory for %d ranks", comm->size);
+    st = gi_agree_on(comm, GI_AGREE_DEVCOMM, 0, 0, 0, st);
+    if (st == GIN_OK)
+        st = meet(d, all);
+    free(all);
     return st == GIN_OK ? GIN_OK : gi_fail_context("gin_devcomm_create: ranks do not meet");
 }

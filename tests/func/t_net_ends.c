@@ -204,3 +204,41 @@ MP_TEST_OPT(fence_before_process_vm, .ranks = "2", .only = MP_THREADS, .bare = t
     if (!cma)
         mp_skip(mp, "no process_vm calls");
 }
+
+/* ---- ranks that do not meet ---- */
+
+/* Over a network that asks for it: rank 0 cannot reach anybody, or is not heard, and all say so. */
+static void meet_badly(struct mp *mp, int status)
+{
+    struct gi_net_caps caps = lazy;
+    void *block;
+    gin_devcomm_t dev;
+    caps.meet_early = true;
+    if (!made_up(mp, &caps) || !EXPECT((block = gin_malloc(mp->comm, 64)) != NULL))
+        return;
+    if (status == GIN_ETIMEDOUT) {
+        mp->comm->env.init_timeout = 1500000000;
+        if (mp->rank == 0)
+            gi_fault_peer(made.rank[0].domain, 1, GI_FAULT_PEER_SILENT);
+    } else if (mp->rank == 0) {
+        made_fail(mp, GI_FAULT_PROGRESS, status);
+    }
+    mp_step(mp, "meets");
+    EXPECT_FAILS(gin_devcomm_create(mp->comm, NULL, &dev), status,
+                 status == GIN_ENET ? "do not meet: rank 0 on host" : "do not meet: rank ");
+    if (status == GIN_ETIMEDOUT)
+        EXPECT_HAS(gin_last_error(), "have not answered");
+    made_down(mp);
+}
+
+MP_TEST_OPT(a_rank_that_reaches_nobody, .ranks = "2 3", .hosts = "ABC", .only = MP_THREADS,
+            .bare = true)
+{
+    meet_badly(mp, GIN_ENET);
+}
+
+MP_TEST_OPT(a_rank_that_nobody_hears, .ranks = "2 3", .hosts = "ABC", .only = MP_THREADS,
+            .bare = true)
+{
+    meet_badly(mp, GIN_ETIMEDOUT);
+}
