@@ -134,6 +134,7 @@ int gi_memory_up(gin_comm_t *comm)
                          comm->segment->granule, st);
     }
     if (st != GIN_OK) {
+        gi_fail_context("bringing the heap up");
         gi_memory_down(comm);
         free(comm->lsa_of);
         comm->lsa_of = NULL;
@@ -142,8 +143,10 @@ int gi_memory_up(gin_comm_t *comm)
     comm->up = true;
     if (comm->shm->n_teams > 1) {
         st = gi_net_up(comm);
-        if (st == GIN_OK)
-            st = gi_comm_watch_up(comm);
+        if (st != GIN_OK)
+            gi_fail_context("bringing the network up");
+        else if ((st = gi_comm_watch_up(comm)) != GIN_OK)
+            gi_fail_context("bringing the watch over other hosts up");
     }
     if (st != GIN_OK) {
         gi_memory_down(comm);

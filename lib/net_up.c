@@ -25,7 +25,9 @@
 #define GIVE_NS  200000u /* between two looks while others drive the network */
 #define NAP_NS   50000u  /* without descriptors to sleep on: the first nap, then longer ones */
 #define LONG_NS  1000000u
-#define SLEEP_NS 10000000u /* new contexts are seen that soon */
+#define SLEEP_NS 10000000u    /* new contexts are seen that soon */
+#define CUT_NS   10000000000u /* for a link that is down to come back while ranks meet */
+#define LOOK_NS  200000000u
 
 static const struct gi_net_ops *test_ops;
 static const void *(*test_more)(int rank);
@@ -177,6 +179,9 @@ static void peer_suspect(void *arg, int rank, const char *why)
 /* What a rank has got, shown to all. */
 struct ballot {
     int32_t status;
+    uint8_t local; /* it leads to its own machine alone */
+    uint8_t spent; /* this rank has no more time for another try */
+    uint8_t zero[2];
     char provider[64], version[32], why[160];
 };
 
@@ -208,16 +213,72 @@ static void open_domain(struct gi_net *n, struct ballot *b)
     const struct gi_net_caps *caps = n->domains[0]->ops->caps(n->domains[0]);
     snprintf(b->provider, sizeof(b->provider), "%.60s", caps->name);
     snprintf(b->version, sizeof(b->version), "%.31s", caps->version);
+    b->local = caps->local;
+}
+
+/* A rank whose network cannot lead to another one's machine, while others' networks do; -1: none.
+ * All ranks find the same one. */
+static int cut_off(const gin_comm_t *comm, const struct ballot *all)
+{
+    int cut = -1;
+    for (int r = 0; r < comm->size; r++) {
+        if (all[r].status != GIN_OK)
+            return -1; /* that one says why there is no network */
+        if (all[r].local && cut < 0)
+            cut = r;
+    }
+    for (int r = 0; cut >= 0 && r < comm->size; r++)
+        if (!all[r].local && comm->cards[r].pid_space != comm->cards[cut].pid_space)
+            return cut;
+    return -1;
+}
+
+static void close_domain(struct gi_net *n)
+{
+    if (n->n_domains != 0)
+        n->domains[0]->ops->close(n->domains[0]);
+    n->n_domains = 0;
+}
+
+/*
+ * Open mine and see what all have got. A host whose link is down finds its loopback, which reaches
+ * nobody else: links come back, so it looks again for a while.
+ */
+static int open_all(struct gi_net *n, struct ballot *mine, struct ballot *all)
+{
+    gin_comm_t *comm = n->comm;
+    uint64_t patience = comm->env.init_timeout / 4 < CUT_NS ? comm->env.init_timeout / 4 : CUT_NS;
+    uint64_t until = gi_deadline_in(patience);
+    for (;;) {
+        if (n->n_domains == 0)
+            open_domain(n, mine);
+        mine->spent = gi_now_ns() >= until;
+        int st = gi_comm_gather(comm, mine, all, sizeof(*mine));
+        int cut = st == GIN_OK ? cut_off(comm, all) : -1;
+        if (cut < 0)
+            return st;
+        for (int r = 0; r < comm->size; r++)
+            if (all[r].spent)
+                return gi_fail(GIN_ENET,
+                               "rank %d on host %.63s finds no network but its loopback (%.60s), "
+                               "others reach further: is its link up?",
+                               cut, comm->cards[cut].host_id, all[cut].provider);
+        gi_info("net", "rank %d finds no network but its loopback: another look", cut);
+        gi_os_sleep_ns(LOOK_NS);
+        if (mine->local)
+            close_domain(n);
+    }
 }
 
 /* GIN_OK: all have the same; GIN_ENOTSUP: somebody has none, which net_why says; or a failure. */
-static int compare(gin_comm_t *comm, const struct ballot *mine)
+static int open_alike(struct gi_net *n, struct ballot *mine)
 {
+    gin_comm_t *comm = n->comm;
     struct ballot *all = malloc((size_t)comm->size * sizeof(*all));
     int st = all != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "no memory for %d ranks", comm->size);
     st = gi_agree_on(comm, GI_AGREE_HEAP, 0, 0, 0, st);
     if (st == GIN_OK)
-        st = gi_comm_gather(comm, mine, all, sizeof(*mine));
+        st = open_all(n, mine, all);
     for (int r = 0; st == GIN_OK && r < comm->size; r++)
         if (all[r].status != GIN_OK) {
             snprintf(comm->net_why, sizeof(comm->net_why), "rank %d: %.150s", r, all[r].why);
@@ -318,8 +379,7 @@ int gi_net_up(gin_comm_t *comm)
     n->comm = comm;
     n->bell = -1;
     n->chunks = calloc(GI_NET_CHUNKS, sizeof(*n->chunks));
-    open_domain(n, &mine);
-    st = compare(comm, &mine);
+    st = open_alike(n, &mine);
     if (st == GIN_OK) {
         st = n->chunks != NULL ? open_core(n)
                                : gi_fail(GIN_ENOMEM, "no memory for the network's chunks");

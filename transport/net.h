@@ -74,6 +74,7 @@ struct gi_net_caps {
     bool mr_dmabuf;
     /* driving it */
     bool wait_fd;    /* progress_fd() gives one that may be slept on */
+    bool local;      /* leads to this machine alone: its address is the loopback's */
     bool meet_early; /* ranks that meet first beside a third one's death may lose something */
     /* for gininfo: who it is; what a quirk or the self-test took away and why, '\n' between */
     const char *name, *version;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The record of capabilities, as the provider promises them. What is known to be untrue is
  * corrected by ofi_quirk.c, what is found to be untrue by ofi_selftest.c. */
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,6 +85,17 @@ static void fill_memory(struct gi_ofi_domain *d)
 #endif
 }
 
+static bool is_loopback(const struct fi_info *i)
+{
+    const struct sockaddr_in *in = i->src_addr;
+    if (i->src_addr == NULL)
+        return false;
+    if (i->addr_format == FI_SOCKADDR_IN)
+        return ntohl(in->sin_addr.s_addr) >> 24 == 127;
+    return i->addr_format == FI_SOCKADDR_IN6 &&
+           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)i->src_addr)->sin6_addr);
+}
+
 void gi_ofi_fill_caps(struct gi_ofi_domain *d)
 {
     const struct fi_info *i = d->pick.info;
@@ -99,6 +111,7 @@ void gi_ofi_fill_caps(struct gi_ofi_domain *d)
     snprintf(d->version, sizeof(d->version), "%u.%u, libfabric %u.%u", FI_MAJOR(v), FI_MINOR(v),
              FI_MAJOR(lib), FI_MINOR(lib));
     c->version = d->version;
+    c->local = is_loopback(i);
     c->notes = d->notes;
     gi_ofi_note(d, "device: %s of %s", i->domain_attr->name, i->fabric_attr->name);
     if (d->pick.rung_text[0] != 0)
