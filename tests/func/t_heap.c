@@ -266,6 +266,7 @@ MP_TEST_OPT(grows_by_chunks, .ranks = "1 2 3", .heap_size = MIB,
         EXPECT_OK(gin_put(&mp->g, gin_thread(), gin_world(&mp->g), to, gin_at_ptr(&mp->g, p[i]),
                           gin_at_local(src), n[i], gin_weak_inc(0)));
         EXPECT_OK(gin_wait_signal(&mp->g, gin_thread(), 0, (uint64_t)i + 1));
+        EXPECT_OK(gin_flush(&mp->g, gin_thread())); /* the signal was the left one's, src is mine */
         free(src);
         for (int k = 0; k <= i; k += 3) /* older blocks are where they were */
             MP_CHECK_PATTERN(p[k], n[k], (uint64_t)(k * 100 + from));
