@@ -163,6 +163,8 @@ static int open_net(struct bed *b, struct bed_rank *r, int rank)
         return gi_ofi_ops.open(&net, &r->domain);
     }
     int st = gi_self_ops.open(&inner, &r->inner);
+    if (st == GIN_OK && b->inner != NULL)
+        r->inner->ops = b->inner;
     struct gi_fault_plan plan = {.hold = 0};
     if (!b->expect_failure || rank == b->fault_rank)
         plan = b->plan;

@@ -53,6 +53,7 @@ struct bed {
     struct gi_self_hub *hub;
     struct bed_rank rank[BED_RANKS];
     struct bed_gather *gather;
+    const struct gi_net_ops *inner; /* beneath the wrapper, as self but for some calls; or NULL */
     const char *provider; /* over libfabric instead of fault(self), as it is; the mask is unused */
     uint32_t no_memory;   /* of fault_rank: its allocation that fails while it opens, 0: none */
     bool suspect;         /* with hooks.peer_suspect */

@@ -7,6 +7,7 @@
 
 #include <string.h>
 #include "base/clock.h"
+#include "base/log.h"
 #include "transport/core_int.h"
 
 #define SRC      (128u << 10)
@@ -174,6 +175,31 @@ TEST(suspected_peer)
     EXPECT(!gi_core_peer_is_dead(b.rank[0].core, 1));
     EXPECT_EQ_INT(gi_core_peer_status(b.rank[0].ctx, 2, NULL), GIN_OK);
     bed_close(&b);
+}
+
+static int refuse(struct gi_net_lane *lane, const struct gi_net_io *io)
+{
+    (void)lane;
+    return gi_fail(GIN_ENET, "rank %d is refused", io->peer);
+}
+
+/* What the network refuses for good is not tried for ever, neither at once nor when held back. */
+TEST(refusals_are_handed_on)
+{
+    struct gi_net_ops ops = gi_self_ops;
+    ops.write = refuse;
+    for (uint32_t hold = 0; hold <= 4; hold += 4) {
+        struct bed b = {.seed = 1, .inner = &ops, .plan.hold = hold};
+        struct traffic t;
+        const char *text;
+        if (!bed_open(&b, bed_mask("B64"), 2))
+            return;
+        start(&b, 1, &t);
+        EXPECT_EQ_INT(wait_settled(&b, 1), GIN_ENET);
+        EXPECT_EQ_INT(gi_core_peer_status(b.rank[0].ctx, 1, &text), GIN_ENET);
+        EXPECT_HAS(text, "rank 1 is refused");
+        bed_close(&b);
+    }
 }
 
 TEST(lane_dies)

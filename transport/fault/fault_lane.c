@@ -7,6 +7,7 @@
  */
 #include "transport/fault/fault_int.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
@@ -28,6 +29,7 @@ struct news {
     struct news *next;
     struct gi_net_request *req;
     int peer, status, provider_error;
+    char text[128];
 };
 
 struct fault_lane {
@@ -132,13 +134,14 @@ int gi_fault_connect(struct gi_net_lane *lane, int peer, const void *blob, uint3
 /* ---- what is told later ---- */
 
 static int tell_later(struct fault_lane *l, struct gi_net_request *req, int peer, int status,
-                      int provider_error)
+                      int provider_error, const char *text)
 {
     struct news *n = malloc(sizeof(*n));
     if (n == NULL)
         return GIN_EAGAIN;
     *n =
         (struct news){.req = req, .peer = peer, .status = status, .provider_error = provider_error};
+    snprintf(n->text, sizeof(n->text), "%s", text);
     *l->news_end = n;
     l->news_end = &n->next;
     return GIN_OK;
@@ -156,7 +159,7 @@ static int tell_news(struct fault_lane *l)
             l->handler.done(l->handler.arg, n->req);
         else
             l->handler.failed(l->handler.arg, n->req, n->peer, n->status, n->provider_error,
-                              "made to fail");
+                              n->text);
         free(n);
         count++;
     }
@@ -304,13 +307,14 @@ static int append(struct fault_lane *l, const struct held *what, const struct gi
     *at = h;
     l->n_held++;
     l->in_use++;
-    if (plan->hold == 0 && may_go(l, h) && let_go(l, h) != GIN_OK) {
+    int st = plan->hold == 0 && may_go(l, h) ? let_go(l, h) : GIN_OK;
+    if (st != GIN_OK) {
         take_off(&l->held, h);
         l->n_held--;
         free_held(l, h);
-        return GIN_EAGAIN;
+        return st;
     }
-    if (early && h->io.req != NULL && tell_later(l, h->io.req, h->io.peer, GIN_OK, 0) == GIN_OK)
+    if (early && h->io.req != NULL && tell_later(l, h->io.req, h->io.peer, GIN_OK, 0, "") == GIN_OK)
         h->io.req = NULL;
     return GIN_OK;
 }
@@ -335,11 +339,11 @@ static int post(struct fault_lane *l, const struct held *what, enum gi_fault_cal
     if (st == GIN_EAGAIN)
         return st;
     if (st != GIN_OK)
-        return tell_later(l, what->io.req, what->io.peer, st, plan.provider_error);
+        return tell_later(l, what->io.req, what->io.peer, st, plan.provider_error, "made to fail");
     if (plan.again != 0 && gi_fault_below(d, 1000) < plan.again)
         return GIN_EAGAIN;
     if (what->kind == K_WRITE && plan.silent != 0 && gi_fault_below(d, 1000) < plan.silent)
-        return what->io.req != NULL ? tell_later(l, what->io.req, what->io.peer, GIN_OK, 0)
+        return what->io.req != NULL ? tell_later(l, what->io.req, what->io.peer, GIN_OK, 0, "")
                                     : GIN_OK;
     if (l->n_held > plan.hold || l->in_use >= d->caps.depth + plan.hold)
         return GIN_EAGAIN;
@@ -377,6 +381,18 @@ int gi_fault_msg(struct gi_net_lane *lane, int peer, const void *bytes, uint32_t
 
 /* ---- progress ---- */
 
+/* The network refuses for good what was taken long ago. */
+static bool give_up(struct fault_lane *l, struct held *h, int status)
+{
+    const char *text = gin_last_status() == status ? gin_last_error() : "refused";
+    if (tell_later(l, h->io.req, h->io.peer, status, 0, text) != GIN_OK)
+        return false;
+    take_off(&l->held, h);
+    l->n_held--;
+    free_held(l, h);
+    return true;
+}
+
 static int let_some_go(struct fault_lane *l, const struct gi_fault_plan *plan)
 {
     int gone = 0;
@@ -388,8 +404,8 @@ static int let_some_go(struct fault_lane *l, const struct gi_fault_plan *plan)
         struct held *h = l->held;
         while (skip-- != 0)
             h = h->next;
-        if (may_go(l, h))
-            gone += let_go(l, h) == GIN_OK;
+        int st = may_go(l, h) ? let_go(l, h) : GIN_EAGAIN;
+        gone += st == GIN_OK || (st != GIN_EAGAIN && give_up(l, h, st));
     }
     return gone;
 }
@@ -434,7 +450,7 @@ void gi_fault_cancel_peer(struct gi_net_lane *lane, int peer)
         *at = h->next;
         l->n_held--;
         if (h->io.req != NULL)
-            tell_later(l, h->io.req, peer, GIN_EPEER, 0);
+            tell_later(l, h->io.req, peer, GIN_EPEER, 0, "given up");
         free_held(l, h);
     }
     l->ops->cancel_peer(l->inner, peer);
