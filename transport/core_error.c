@@ -149,6 +149,24 @@ void gi_core_lane_dead(struct gi_core_ctx *ctx, const char *why)
         gi_core_peer_fail(ctx, &ctx->peers[r], GIN_ENET, why);
 }
 
+/*
+ * Nobody knows which one it was, so the peer may wait for just that: an answer, an acknowledgement.
+ * It is told; and where not even that gets through, it hears nothing any more and finds out so.
+ */
+static void message_failed(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status,
+                           const char *why)
+{
+    if (p->refused)
+        gi_core_gone(ctx, p);
+    gi_core_peer_fail(ctx, p, status, why);
+    if (p->gone)
+        return;
+    p->refused = true;
+    p->nack = GIN_ENET;
+    p->nack_kind = GI_CORE_NACK_LOST;
+    gi_core_kick(ctx, p);
+}
+
 void gi_core_failed(void *arg, struct gi_net_request *req, int peer, int status, int provider_error,
                     const char *text)
 {
@@ -159,7 +177,7 @@ void gi_core_failed(void *arg, struct gi_net_request *req, int peer, int status,
              provider_error);
     if (c == NULL) {
         if (peer >= 0 && peer < ctx->core->config.size)
-            gi_core_peer_fail(ctx, &ctx->peers[peer], status, why);
+            message_failed(ctx, &ctx->peers[peer], status, why);
         else
             gi_core_lane_dead(ctx, why);
         return;
@@ -209,7 +227,11 @@ void gi_core_nacked(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struc
     /* It lives, and says so: its refusal is not to be taken for a death. */
     bool odd = m->nack.status >= 0 || m->nack.status == GIN_EPEER;
     int status = odd ? GIN_ENET : m->nack.status;
-    snprintf(text, sizeof(text), "it refused %s for window or slot 0x%x, offset %llu: %s",
-             kinds[kind], m->nack.window, (unsigned long long)m->nack.off, gin_status_name(status));
+    if (m->nack.kind == GI_CORE_NACK_LOST)
+        snprintf(text, sizeof(text), "the network lost what it sent to here");
+    else
+        snprintf(text, sizeof(text), "it refused %s for window or slot 0x%x, offset %llu: %s",
+                 kinds[kind], m->nack.window, (unsigned long long)m->nack.off,
+                 gin_status_name(status));
     gi_core_peer_fail(ctx, p, status, text);
 }

@@ -122,6 +122,7 @@ enum gi_core_msg_kind {
     GI_CORE_MSG_NACK
 };
 
+#define GI_CORE_NACK_LOST 64u  /* for its kind: nothing was refused, a message failed on its way */
 #define GI_CORE_ASKS      1u   /* flag of a bundle: answer at once, as to an echo behind it */
 #define GI_CORE_MSG_BYTES 128u /* of the longest message that is no bundle */
 

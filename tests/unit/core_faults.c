@@ -177,6 +177,35 @@ TEST(suspected_peer)
     bed_close(&b);
 }
 
+/* A message of the peer's is lost, its answer perhaps: whoever waits for it is told. */
+static void lost_message(uint32_t n, uint32_t count, bool heard)
+{
+    struct bed b = {.seed = PT_SEED, .peer_timeout_ns = heard ? 0 : SHORT_NS};
+    struct traffic t;
+    const char *text;
+    pt_step("message %u and %u more", n, count - 1);
+    if (!bed_open(&b, bed_mask("B64"), 3))
+        return;
+    struct gi_fault_plan plan = {.provider_error = -5};
+    plan.first[GI_FAULT_MSG] = n;
+    plan.count[GI_FAULT_MSG] = count;
+    plan.status[GI_FAULT_MSG] = GIN_ENET;
+    gi_fault_set(b.rank[1].domain, &plan);
+    start(&b, 1, &t);
+    int st = wait_settled(&b, 1);
+    EXPECT_EQ_INT(st, heard ? GIN_ENET : GIN_EPEER);
+    EXPECT_EQ_INT(gi_core_peer_status(b.rank[0].ctx, 1, &text), st);
+    EXPECT_HAS(text, heard ? "lost" : "no answer");
+    expect_lost(&b, &t, st);
+    bed_close(&b);
+}
+
+TEST(lost_messages_are_told)
+{
+    lost_message(1, 1, true);
+    lost_message(1, 1000000, false);
+}
+
 static int refuse(struct gi_net_lane *lane, const struct gi_net_io *io)
 {
     (void)lane;
