@@ -293,7 +293,6 @@ int gi_net_rings_open(struct gi_devcomm *d)
         struct gi_net_ring *x = &d->rings[c];
         st = gi_net_ring_init(x, gi_ring_depth(r->queue_depth), 0);
         x->comm = d->comm;
-        x->core = d->comm->net->core;
         x->d = d;
         x->ring.context = c;
         x->ring.n_signals = r->signals;

@@ -2,7 +2,8 @@
 /*
  * Contexts of the backend ENGINE over the network: the ring of impl/desc.h with many producers,
  * which are threads of the program, and one consumer at a time, whoever drives the network's
- * context: the network's thread, or a thread that waits. Producers never touch the network itself.
+ * context: one of the network's threads, or one that waits. Producers never touch the network
+ * itself.
  */
 #ifndef GI_ENGINE_NET_H
 #define GI_ENGINE_NET_H
@@ -23,7 +24,6 @@ struct gi_net_ring {
     struct gi_ring ring;
     gin_comm_t *comm;
     struct gi_devcomm *d; /* NULL: a test's */
-    struct gi_core *core;
     struct gi_core_ctx *ctx;
     char *memory;
     struct gin_i_op op; /* taken, and not yet the network's where `holds` */

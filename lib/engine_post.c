@@ -104,7 +104,7 @@ int gi_net_ring_post(struct gi_net_ring *x, const struct gin_i_op *op, const cha
     for (unsigned k = 1; k < GIN_I_DESC_WORDS; k++)
         GIN_STORE_RELAXED(&slot->w[k], d.w[k]);
     GIN_STORE_RELEASE(&slot->w[0], d.w[0]);
-    gi_core_wake(x->core);
+    gi_core_wake(x->ctx);
     return GIN_OK;
 }
 

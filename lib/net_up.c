@@ -1,33 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bringing the network up and taking it down, and the thread that drives it.
+ * Bringing the network up and taking it down.
  *
  * Every rank opens its domain alone; then all show what they have got. If one has nothing, the job
  * has no network, which is no failure: what needs it is refused with that rank's reason. If they
  * have got different providers, that is a failure of the call, with both names.
- *
- * The thread polls, since peers' operations move only while somebody does. While other threads do,
- * it only looks in now and then: two that poll take turns at the provider's locks, and each wakes
- * the other. Idle it sleeps on the network's descriptors, where there are any.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "net_up.h"
 #include "devcomm.h"
+#include "net_drive.h"
 #include "net_ops.h"
 #include "transport/fault/fault.h"
 #include "transport/ofi/ofi.h"
 #include "window_impl.h"
 
-#define EAGER    2000u /* idle rounds before it gives cores away; few where they are scarce */
-#define CROWDED  20u
-#define GIVE_NS  200000u /* between two looks while others drive the network */
-#define NAP_NS   50000u  /* without descriptors to sleep on: the first nap, then longer ones */
-#define LONG_NS  1000000u
-#define SLEEP_NS 10000000u    /* new contexts are seen that soon */
-#define CUT_NS   10000000000u /* for a link that is down to come back while ranks meet */
-#define LOOK_NS  200000000u
+#define CUT_NS  10000000000u /* for a link that is down to come back while ranks meet */
+#define LOOK_NS 200000000u
 
 static const struct gi_net_ops *test_ops;
 static const void *(*test_more)(int rank);
@@ -38,96 +29,11 @@ void gi_net_use(const struct gi_net_ops *ops, const void *(*more)(int rank))
     test_more = more;
 }
 
-/* ---- the thread ---- */
-
 void gi_net_progress(void *arg)
 {
     struct gi_net *n = gi_net_of(arg);
     if (n != NULL)
         gi_core_poll_some(n->core);
-}
-
-static void wake(void *arg)
-{
-    const struct gi_net *n = arg;
-    gi_os_bell_ring(n->bell);
-}
-
-/* Room for all lanes' descriptors, which grow in number with the contexts. */
-static int room_for_fds(struct gi_net *n)
-{
-    uint32_t need = gi_core_lanes(n->core) + 1;
-    if (need <= n->n_fds)
-        return (int)n->n_fds;
-    need = need < 64 ? 64 : 2 * need;
-    struct pollfd *fds = realloc(n->fds, need * sizeof(*fds));
-    n->fds = fds != NULL ? fds : n->fds;
-    int *lanes = fds != NULL ? realloc(n->lanes, need * sizeof(*lanes)) : NULL;
-    n->lanes = lanes != NULL ? lanes : n->lanes;
-    if (lanes != NULL)
-        n->n_fds = need;
-    return (int)n->n_fds;
-}
-
-/*
- * True: something came while it slept. A write that asks for nothing of the target's makes no event
- * of its own, but others will follow.
- */
-static bool rest(struct gi_net *n, uint32_t idle, bool crowded)
-{
-    uint64_t ns = SLEEP_NS;
-    if (idle < (crowded ? CROWDED : EAGER)) {
-        if (crowded || idle % 16 == 0)
-            gi_os_yield();
-        else
-            GIN_PAUSE();
-        return false;
-    }
-    int most = room_for_fds(n), k = most > 0 ? gi_core_sleep(n->core, n->lanes, most - 1, &ns) : 0;
-    if (k <= 0) {
-        uint64_t nap = NAP_NS << ((idle / 64) < 5 ? idle / 64 : 5);
-        ns = nap < LONG_NS ? nap : LONG_NS;
-        k = 0;
-    }
-    struct pollfd bell = {.fd = n->bell, .events = POLLIN}, *fds = most > 0 ? n->fds : &bell;
-    fds[0] = bell;
-    for (int i = 0; i < k; i++)
-        fds[i + 1] = (struct pollfd){.fd = n->lanes[i], .events = POLLIN};
-    bool came = gi_os_poll(fds, (unsigned)k + 1, gi_deadline_in(ns < SLEEP_NS ? ns : SLEEP_NS)) > 0;
-    if (fds[0].revents != 0)
-        gi_os_bell_answer(n->bell);
-    return came;
-}
-
-/* Some microseconds. */
-static void stand_back(bool crowded)
-{
-    if (crowded)
-        gi_os_yield();
-    for (int i = 0; i < 64 && !crowded; i++)
-        GIN_PAUSE();
-}
-
-static void *run(void *arg)
-{
-    struct gi_net *n = arg;
-    int cores = gi_os_cores();
-    bool crowded = cores < 2 * n->comm->node_size || cores < n->comm->sharing;
-    uint32_t idle = 0;
-    enum gi_core_others others;
-    gi_log_set_rank(n->comm->rank);
-    while (atomic_load_explicit(&n->stop, memory_order_acquire) == 0) {
-        bool sleeps = idle + 1 >= (crowded ? CROWDED : EAGER);
-        int events = gi_core_poll_left(n->core, sleeps, &others);
-        idle = events > 0 || others != GI_CORE_NOBODY ? 0 : idle + 1;
-        if (others == GI_CORE_DRIVES && atomic_load_explicit(&n->rings, memory_order_relaxed) == 0)
-            gi_os_sleep_ns(GIVE_NS);
-        else if (others != GI_CORE_NOBODY)
-            stand_back(crowded);
-        else if (idle != 0 && rest(n, idle, crowded))
-            idle = 0;
-    }
-    return NULL;
 }
 
 /* ---- what peers' messages name ---- */
@@ -314,7 +220,8 @@ static int open_core(struct gi_net *n)
                   .resolve = resolve,
                   .peer_lost = peer_lost,
                   .peer_suspect = peer_suspect,
-                  .wake = wake},
+                  .wake = gi_net_driver_wake},
+        .drivers = (uint32_t)comm->env.engine_threads,
         .peer_timeout_ns = comm->env.peer_timeout,
     };
     int st = gi_core_open(&c, &n->core);
@@ -323,25 +230,9 @@ static int open_core(struct gi_net *n)
     return st;
 }
 
-static int start(struct gi_net *n)
-{
-    n->bell = gi_os_bell();
-    if (n->bell < 0)
-        return gi_fail(GIN_ESYS, "cannot make an event descriptor: %s", gi_os_strerror(-n->bell));
-    int err = gi_os_thread(&n->thread, run, n, "gin-net");
-    if (err != 0)
-        return gi_fail(GIN_ESYS, "cannot start the network's thread: %s", gi_os_strerror(err));
-    n->started = true;
-    return GIN_OK;
-}
-
 static void free_net(struct gi_net *n)
 {
-    if (n->started) {
-        atomic_store_explicit(&n->stop, 1, memory_order_release);
-        wake(n);
-        pthread_join(n->thread, NULL);
-    }
+    gi_net_drivers_stop(n);
     for (uint32_t i = 0; i < n->n_chunks; i++)
         gi_core_region_close(n->core, n->chunks[i].region);
     free(n->chunks);
@@ -349,10 +240,6 @@ static void free_net(struct gi_net *n)
         gi_core_close(n->core);
     for (uint32_t i = 0; i < n->n_domains; i++)
         n->domains[i]->ops->close(n->domains[i]);
-    if (n->bell >= 0)
-        gi_os_close(n->bell);
-    free(n->fds);
-    free(n->lanes);
     free(n);
 }
 
@@ -377,14 +264,13 @@ int gi_net_up(gin_comm_t *comm)
         return st;
     }
     n->comm = comm;
-    n->bell = -1;
     n->chunks = calloc(GI_NET_CHUNKS, sizeof(*n->chunks));
     st = open_alike(n, &mine);
     if (st == GIN_OK) {
         st = n->chunks != NULL ? open_core(n)
                                : gi_fail(GIN_ENOMEM, "no memory for the network's chunks");
         if (st == GIN_OK)
-            st = start(n);
+            st = gi_net_drivers_start(n);
         st = gi_agree_on(comm, GI_AGREE_HEAP, 0, 0, 0, st);
     }
     if (st == GIN_OK) {

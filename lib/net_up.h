@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A communicator's network: the domain and the core behind it, the thread that drives it for the
+ * A communicator's network: the domain and the core behind it, the threads that drive it for the
  * peers' sake, and what of this rank's memory peers reach by it. It comes up with the heap where a
  * rank is not load/store accessible, and with the first device communicator that leaves load/store
  * out of its paths. A job whose ranks cannot all open the same network has none, with a reason.
@@ -8,7 +8,6 @@
 #ifndef GI_NET_UP_H
 #define GI_NET_UP_H
 
-#include <poll.h>
 #include "comm.h"
 #include <ginshmem/impl/desc.h>
 #include "transport/core.h"
@@ -35,13 +34,9 @@ struct gi_net {
     uint64_t covered; /* bytes of the heap in chunks */
     char how[160];    /* provider, version and strategy, for people */
 
-    pthread_t thread;
-    bool started;
+    struct gi_net_driver *drivers; /* net_drive.c */
+    uint32_t n_drivers;
     atomic_int stop;
-    int bell;           /* ends the thread's sleep */
-    struct pollfd *fds; /* of the sleep: the bell, then the lanes' */
-    int *lanes;
-    uint32_t n_fds;
     _Atomic uint32_t rings; /* of contexts of the backend ENGINE */
     atomic_int waiting;     /* threads that wait in earnest, and poll while they do */
 };

@@ -42,11 +42,16 @@ int gi_core_open(const struct gi_core_config *config, struct gi_core **core)
         st = gi_fail(GIN_ENOMEM, "no memory for the network of %d ranks", config->size);
     if (c != NULL) {
         c->config = *config;
+        if (c->config.drivers == 0)
+            c->config.drivers = 1;
         c->watch_ns = config->peer_timeout_ns / 32;
         c->dead = (_Atomic uint8_t *)dead;
     } else {
         free(dead);
     }
+    if (st == GIN_OK && config->drivers > GI_CORE_DRIVERS)
+        st = gi_fail(GIN_EINVAL, "%u drivers: at most %u are possible", config->drivers,
+                     GI_CORE_DRIVERS);
     if (st == GIN_OK)
         st = take_domains(c);
     st = gi_core_all_well(config, st, "the network");
@@ -127,11 +132,12 @@ void gi_core_enter(struct gi_core_ctx *ctx)
 void gi_core_leave(struct gi_core_ctx *ctx)
 {
     struct gi_core *core = ctx->core;
+    uint32_t driver = ctx->driver;
     bool wake = ctx->active != NULL && core->config.hooks.wake != NULL &&
-                atomic_load_explicit(&core->asleep, memory_order_relaxed) != 0;
+                atomic_load_explicit(&core->asleep[driver], memory_order_relaxed) != 0;
     atomic_store_explicit(&ctx->owned, 0, memory_order_release);
-    if (GIN_UNLIKELY(wake) && atomic_exchange(&core->asleep, 0) != 0)
-        core->config.hooks.wake(core->config.hooks.arg);
+    if (GIN_UNLIKELY(wake) && atomic_exchange(&core->asleep[driver], 0) != 0)
+        core->config.hooks.wake(core->config.hooks.arg, driver);
 }
 
 /* ---- polling ---- */
@@ -193,18 +199,26 @@ static int poll_one(struct gi_core_ctx *ctx, bool posts)
     return n;
 }
 
-/* Whoever slept polls again. */
-static void wake_up(struct gi_core *core)
+static bool is_asleep(const struct gi_core *core, uint32_t driver)
 {
-    if (atomic_load_explicit(&core->asleep, memory_order_relaxed) == (uintptr_t)&me)
-        atomic_store_explicit(&core->asleep, 0, memory_order_relaxed);
+    return atomic_load_explicit(&core->asleep[driver], memory_order_relaxed) != 0;
+}
+
+/* Whoever slept polls again. False: it had, or somebody woke it. */
+static bool wake_up(struct gi_core *core, uint32_t driver)
+{
+    if (atomic_load_explicit(&core->asleep[driver], memory_order_relaxed) != (uintptr_t)&me)
+        return false;
+    atomic_store_explicit(&core->asleep[driver], 0, memory_order_relaxed);
+    return true;
 }
 
 int gi_core_poll(struct gi_core *core)
 {
     uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire);
     int events = 0;
-    wake_up(core);
+    for (uint32_t i = 0; i < core->config.drivers; i++)
+        wake_up(core, i);
     for (uint32_t i = 0; i < n; i++)
         events += poll_one(atomic_load_explicit(&core->ctx[i], memory_order_acquire), true);
     return events;
@@ -269,18 +283,26 @@ static enum gi_core_others others_do(struct gi_core_ctx *ctx)
 
 /* Between a thread and the network that it posts to, polls are in the way: they contend for the
  * provider's lock, and make bundles leave before they are full. */
-int gi_core_poll_left(struct gi_core *core, bool all, enum gi_core_others *others)
+int gi_core_poll_left(struct gi_core *core, uint32_t driver, bool all, enum gi_core_others *others)
 {
     uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire);
     struct turn t = next_turn(n);
     int events = 0;
     *others = GI_CORE_NOBODY;
-    wake_up(core);
+    bool slept = wake_up(core, driver);
     for (uint32_t i = 0; i < n; i++) {
         struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
+        bool turn = all || has_turn(ctx, i, t);
+        if (ctx->driver != driver) {
+            if (turn && driver == 0 && is_asleep(core, ctx->driver))
+                events += poll_one(ctx, false);
+            continue;
+        }
         enum gi_core_others what = others_do(ctx);
+        if (slept && driver != 0)
+            what = GI_CORE_NOBODY; /* it was driver 0 */
         *others = what > *others ? what : *others;
-        if (what != GI_CORE_NOBODY || (!all && !has_turn(ctx, i, t)))
+        if (what != GI_CORE_NOBODY || !turn)
             continue;
         events += poll_one(ctx, false);
         others_do(ctx);
@@ -295,55 +317,63 @@ int gi_core_poll_for(struct gi_core *core, struct gi_core_ctx *ctx)
     return n == 0 && gi_core_turn(ctx) % OTHERS == 0 ? poll_turn(core, ctx) : n;
 }
 
-static int sleep_on(struct gi_core_ctx *ctx, int *fd)
+/* 1: on this descriptor; 0: there is nothing to wait for; -1: it must not sleep. */
+static int sleep_on(struct gi_core_ctx *ctx, uint32_t driver, int *fd)
 {
     if (!ctx->open || ctx->lane_dead)
         return 0;
-    if (ctx->intake.has != NULL && ctx->intake.has(ctx->intake.arg))
+    if (ctx->driver == driver &&
+        (ctx->active != NULL || (ctx->intake.has != NULL && ctx->intake.has(ctx->intake.arg))))
         return -1;
-    if (ctx->active != NULL || !ctx->caps->wait_fd || ctx->ops->progress_fd(ctx->lane, fd) != 1 ||
-        *fd < 0)
+    if (driver != 0)
+        return 0;
+    if (!ctx->caps->wait_fd || ctx->ops->progress_fd(ctx->lane, fd) != 1 || *fd < 0)
         return -1;
     ctx->idle = UINT32_MAX - 1; /* look at the clock after the sleep */
     return 1;
 }
 
-static int look_at_all(struct gi_core *core, int *fds, int max, uint64_t *timeout_ns)
+static int look_at_all(struct gi_core *core, uint32_t driver, int *fds, int max,
+                       uint64_t *timeout_ns)
 {
     uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire);
     int count = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
-        if (count == max || !gi_core_try(ctx))
-            return 0;
-        int got = sleep_on(ctx, &fds[count]);
+        if (driver != 0 && ctx->driver != driver)
+            continue;
+        if ((driver == 0 && count == max) || !gi_core_try(ctx))
+            return -1;
+        int got = sleep_on(ctx, driver, &fds[count]);
         ctx->pauses++;
         if (got >= 0 && ctx->dirty != NULL && core->watch_ns != 0 && core->watch_ns < *timeout_ns)
             *timeout_ns = core->watch_ns;
         atomic_store_explicit(&ctx->owned, 0, memory_order_release);
         if (got < 0)
-            return 0;
+            return -1;
         count += got;
     }
     return count;
 }
 
 /* asleep stays set until this thread polls again, whatever it does until then. */
-int gi_core_sleep(struct gi_core *core, int *fds, int max, uint64_t *timeout_ns)
+int gi_core_sleep(struct gi_core *core, uint32_t driver, int *fds, int max, uint64_t *timeout_ns)
 {
     *timeout_ns = GI_NEVER;
-    atomic_store(&core->asleep, (uintptr_t)&me);
-    return look_at_all(core, fds, max, timeout_ns);
+    atomic_store(&core->asleep[driver], (uintptr_t)&me);
+    return look_at_all(core, driver, fds, max, timeout_ns);
 }
 
 /* Sleeping sets asleep and then looks: whoever's operation the look missed sees asleep here. */
-void gi_core_wake(struct gi_core *core)
+void gi_core_wake(struct gi_core_ctx *ctx)
 {
+    struct gi_core *core = ctx->core;
+    atomic_uintptr_t *asleep = &core->asleep[ctx->driver];
     atomic_thread_fence(memory_order_seq_cst);
-    if (GIN_LIKELY(atomic_load_explicit(&core->asleep, memory_order_relaxed) == 0))
+    if (GIN_LIKELY(atomic_load_explicit(asleep, memory_order_relaxed) == 0))
         return;
-    if (core->config.hooks.wake != NULL && atomic_exchange(&core->asleep, 0) != 0)
-        core->config.hooks.wake(core->config.hooks.arg);
+    if (core->config.hooks.wake != NULL && atomic_exchange(asleep, 0) != 0)
+        core->config.hooks.wake(core->config.hooks.arg, ctx->driver);
 }
 
 uint32_t gi_core_lanes(const struct gi_core *core)

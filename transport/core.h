@@ -26,9 +26,10 @@
 #include <ginshmem/impl/slow.h>
 #include "transport/net.h"
 
-#define GI_CORE_RAILS 8u /* most rails */
-#define GI_CORE_ALL   (-1)
-#define GI_CORE_COPY  256u /* most bytes of a put that the core can keep a copy of */
+#define GI_CORE_RAILS   8u /* most rails */
+#define GI_CORE_ALL     (-1)
+#define GI_CORE_COPY    256u /* most bytes of a put that the core can keep a copy of */
+#define GI_CORE_DRIVERS 64u  /* most threads that stand in for others */
 
 struct gi_core;
 struct gi_core_ctx;
@@ -61,8 +62,9 @@ struct gi_core_hooks {
      * until they find out, or gi_core_peer_dead() is called. NULL: believe it, as if found out. */
     void (*peer_suspect)(void *arg, int rank, const char *why);
     /* Somebody leaves a context with something to post after gi_core_sleep(), before the next poll:
-     * end that sleep, or nap. Once, by any thread. NULL: what waits for a poll waits that long. */
-    void (*wake)(void *arg);
+     * end that sleep, or nap, of the driver that has the context. Once, by any thread. NULL: what
+     * waits for a poll waits that long. */
+    void (*wake)(void *arg, uint32_t driver);
 };
 
 struct gi_core_config {
@@ -74,6 +76,8 @@ struct gi_core_config {
     int (*allgather)(void *arg, const void *mine, void *all, size_t bytes);
     void *allgather_arg;
     struct gi_core_hooks hooks;
+    /* Threads that stand in for others and sleep; each has its share of the contexts. 0: one */
+    uint32_t drivers;
     /* A peer that owes an answer and shows no sign of life for so long is lost; it is asked at a
      * quarter of it. More where echoes are seen to take long. 0: never */
     uint64_t peer_timeout_ns;
@@ -98,19 +102,23 @@ enum gi_core_others {
     GI_CORE_POSTS, /* somebody posts, one operation after the other */
     GI_CORE_DRIVES /* somebody polls */
 };
-/* For the thread that stands in for others, one per core: like gi_core_poll_some(), but leaves out
- * contexts that somebody else has driven since the last call, and for some calls those where
- * somebody posts; *others: the most of what they do. all: the quiet ones, too, before a sleep. */
-int gi_core_poll_left(struct gi_core *core, bool all, enum gi_core_others *others);
+/* For a thread that stands in for others, one per driver, with its contexts: like
+ * gi_core_poll_some(), but leaves out contexts that somebody else has driven since the last call,
+ * and for some calls those where somebody posts; *others: the most of what they do. all: the quiet
+ * ones, too, before a sleep. */
+int gi_core_poll_left(struct gi_core *core, uint32_t driver, bool all, enum gi_core_others *others);
 /*
- * Before sleeping: descriptors to poll(2) for input. Returns their number when all contexts may be
- * slept on now, 0 when there is something to do or a network without such a descriptor. Wake at
- * the latest after *timeout_ns, and when hooks.wake is called. By one thread per core.
+ * Before sleeping: descriptors to poll(2) for input. Returns their number when the driver's
+ * contexts may be slept on now, -1 when there is something to do or a network without such a
+ * descriptor. Wake at the latest after *timeout_ns, and when hooks.wake is called. By one thread
+ * per driver. Driver 0 gets those of all contexts and drives all whose drivers sleep; the others
+ * get none: where lanes share sockets, threads that sleep on them would wake each other for ever.
  */
-int gi_core_sleep(struct gi_core *core, int *fds, int max, uint64_t *timeout_ns);
+int gi_core_sleep(struct gi_core *core, uint32_t driver, int *fds, int max, uint64_t *timeout_ns);
 
-/* What gi_core_intake.has() looks at has come: end the sleep, if there is one. Any thread. */
-void gi_core_wake(struct gi_core *core);
+/* What gi_core_intake.has() looks at has come: end the sleep of who has the context, if there is
+ * one. Any thread. */
+void gi_core_wake(struct gi_core_ctx *ctx);
 /* Most descriptors that gi_core_sleep() may find. */
 uint32_t gi_core_lanes(const struct gi_core *core);
 

@@ -23,10 +23,11 @@ static uint32_t words(uint64_t bytes)
 }
 
 /* A bundle that is begun would stay until the sleep ends by itself. */
-static bool nobody_polls(const struct gi_core *core)
+static bool nobody_polls(const struct gi_core_ctx *ctx)
 {
+    const struct gi_core *core = ctx->core;
     return core->config.hooks.wake == NULL &&
-           atomic_load_explicit(&core->asleep, memory_order_relaxed) != 0;
+           atomic_load_explicit(&core->asleep[ctx->driver], memory_order_relaxed) != 0;
 }
 
 /* The last bundle may not have been applied: a write could land before it. Nobody promises that it
@@ -38,14 +39,14 @@ static bool behind_bundle(const struct gi_core_ctx *ctx, const struct gi_core_pe
 
 static bool in_burst(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
 {
-    return p->burst == ctx->pauses && !nobody_polls(ctx->core);
+    return p->burst == ctx->pauses && !nobody_polls(ctx);
 }
 
 /* Others came, or are promised. */
 static bool has_company(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
                         const struct gi_core_put *put)
 {
-    return in_burst(ctx, p) || (put->more && !nobody_polls(ctx->core));
+    return in_burst(ctx, p) || (put->more && !nobody_polls(ctx));
 }
 
 bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,

@@ -115,6 +115,7 @@ static struct gi_core_ctx *take_shell(struct gi_core *core)
     memset(ctx, 0, sizeof(*ctx));
     ctx->core = core;
     ctx->taken = true;
+    ctx->driver = n % core->config.drivers;
     atomic_store_explicit(&ctx->owned, 1, memory_order_relaxed);
     atomic_store_explicit(&core->ctx[n], ctx, memory_order_release);
     atomic_store_explicit(&core->n_ctx, n + 1, memory_order_release);
@@ -213,8 +214,10 @@ int gi_core_ctx_open(struct gi_core *core, uint32_t n, const struct gi_core_ctx_
     for (uint32_t i = 0; i < n && st == GIN_OK; i++) {
         st = connect_all(ctx[i], all + i, n);
         ctx[i]->open = st == GIN_OK;
-        if (st == GIN_OK)
-            gi_core_leave(ctx[i]); /* driven by polls from now on: peers may need that */
+        if (st != GIN_OK)
+            continue;
+        gi_core_leave(ctx[i]); /* driven by polls from now on: peers may need that */
+        gi_core_wake(ctx[i]);
     }
     free(mine);
     free(all);

@@ -323,8 +323,9 @@ struct gi_core_ctx {
     _Atomic uint32_t polls;   /* ... times that it was driven */
     _Atomic uint64_t retired; /* ... all operations up to here are complete here */
     atomic_int fed;           /* it has an intake, which is to be looked at each time */
-    char pad[64 - 28];
-    uint32_t polls_seen, left_out; /* by the thread of gi_core_poll_left() */
+    uint32_t driver;          /* who stands in for its owner: never another */
+    char pad[64 - 32];
+    uint32_t polls_seen, left_out; /* by the driver, in gi_core_poll_left() */
     uint64_t retired_seen;
     char pad2[64 - 16];
     struct gi_core *core;
@@ -374,8 +375,8 @@ struct gi_core {
     uint32_t next_tag;
     _Atomic uint8_t *dead; /* by rank */
     _Atomic uint32_t deaths;
-    atomic_uintptr_t
-        asleep;        /* thread that was allowed to sleep and has not polled since; 0: none */
+    /* By driver: its thread, which was allowed to sleep and has not polled since; 0: it has */
+    atomic_uintptr_t asleep[GI_CORE_DRIVERS];
     uint64_t watch_ns; /* between looks at the clock's concerns; 0: no watchdog */
 };
 

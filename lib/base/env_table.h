@@ -51,6 +51,8 @@ GI_ENV(provider, PROVIDER, TEXT, "", 0, 0,
        "libfabric provider for ranks of other hosts, such as tcp;ofi_rxm; else the best of a list")
 GI_ENV(nic, NIC, TEXT, "", 0, 0,
        "network device, a libfabric domain such as eth0 or mlx5_0; else the provider's first")
+GI_ENV(engine_threads, ENGINE_THREADS, COUNT, "1", 1, 64,
+       "threads that drive the network; each serves its share of the contexts")
 GI_ENV(rank, RANK, COUNT, "", 0, 2147483647, "rank of this process, with SIZE and ROOT")
 GI_ENV(size, SIZE, COUNT, "", 1, 2147483647, "number of ranks, with RANK and ROOT")
 GI_ENV(root, ROOT, TEXT, "", 0, 0, "address:port at which rank 0 listens, with RANK and SIZE")

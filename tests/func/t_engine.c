@@ -9,11 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 #include "engine_net.h"
+#include "net_drive.h"
 #include "tests/mp.h"
+#include "transport/core_int.h"
 
 #define THREADS 6u
 #define ROUNDS  64u
 #define EACH    64u /* words of a thread */
+#define THREE   "GINSHMEM_ENGINE_THREADS=3"
 
 static bool up(struct mp *mp, gin_devcomm_reqs_t *reqs)
 {
@@ -25,7 +28,7 @@ static bool up(struct mp *mp, gin_devcomm_reqs_t *reqs)
 
 struct thread {
     struct mp *mp;
-    uint32_t me;
+    uint32_t me, contexts;
     uint64_t *words; /* ranks x threads x EACH, then a sum, then a word per thread */
     uint64_t sum;    /* what it added */
     char why[160];
@@ -93,7 +96,7 @@ static void *work(void *arg)
     const int right = (t->mp->rank + 1) % t->mp->size;
     gin_request_t req;
     gin_t g;
-    int st = fail(t, gin_open(&t->mp->dev, 0, &g), "open", 0);
+    int st = fail(t, gin_open(&t->mp->dev, t->me % t->contexts, &g), "open", 0);
     for (uint64_t i = 0; st == GIN_OK && i < ROUNDS; i++)
         st = round_of(t, &g, i, &rng);
     if (st != GIN_OK || fail(t, gin_quiet(&g, gin_thread()), "quiet", 0) != GIN_OK ||
@@ -112,13 +115,28 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void stress(struct mp *mp, uint32_t depth)
+/* What threads of the ranks to the left left in a context's signals and my own in its counter. */
+static void check_context(struct mp *mp, uint32_t c, uint32_t contexts)
+{
+    uint64_t each[2] = {0, 0};
+    gin_t g;
+    for (uint32_t k = c; k < THREADS; k += contexts)
+        each[k % 2] += ROUNDS;
+    EXPECT_OK(gin_open(&mp->dev, c, &g));
+    EXPECT_EQ_U64(gin_read_signal(&g, 0), each[0]);
+    EXPECT_EQ_U64(gin_read_signal(&g, 1), each[1]);
+    EXPECT_EQ_U64(gin_read_signal(&g, 2), each[0] + each[1]);
+    EXPECT_EQ_U64(gin_read_counter(&g, 3), each[0] + each[1]);
+}
+
+static void stress(struct mp *mp, uint32_t depth, uint32_t contexts)
 {
     struct thread t[THREADS];
     pthread_t thread[THREADS];
     gin_devcomm_reqs_t reqs;
     gin_devcomm_reqs_init(&reqs);
     reqs.queue_depth = depth;
+    reqs.contexts = contexts;
     if (!up(mp, &reqs))
         return;
     const int left = (mp->rank + mp->size - 1) % mp->size;
@@ -126,7 +144,7 @@ static void stress(struct mp *mp, uint32_t depth)
     uint64_t *words = gin_calloc(mp->comm, n, 8), *sums = (uint64_t *)(void *)mp->share;
     EXPECT_OK(gin_comm_barrier(mp->comm));
     for (uint32_t i = 0; i < THREADS; i++) {
-        t[i] = (struct thread){.mp = mp, .me = i, .words = words};
+        t[i] = (struct thread){.mp = mp, .me = i, .contexts = contexts, .words = words};
         pthread_create(&thread[i], NULL, work, &t[i]);
     }
     for (uint32_t i = 0; i < THREADS; i++) {
@@ -135,11 +153,8 @@ static void stress(struct mp *mp, uint32_t depth)
         __atomic_fetch_add(&sums[mp->rank], t[i].sum, __ATOMIC_RELAXED);
     }
     EXPECT_OK(gin_comm_barrier(mp->comm));
-    gin_t *g = &mp->g;
-    EXPECT_EQ_U64(gin_read_signal(g, 0), THREADS / 2 * ROUNDS);
-    EXPECT_EQ_U64(gin_read_signal(g, 1), THREADS / 2 * ROUNDS);
-    EXPECT_EQ_U64(gin_read_signal(g, 2), THREADS * ROUNDS);
-    EXPECT_EQ_U64(gin_read_counter(g, 3), THREADS * ROUNDS);
+    for (uint32_t c = 0; c < contexts; c++)
+        check_context(mp, c, contexts);
     EXPECT_EQ_U64(GIN_LOAD_ACQUIRE(sum_of(&t[0])), sums[left]);
     for (uint32_t k = 0; k < THREADS; k++)
         for (uint64_t i = ROUNDS - EACH; i < ROUNDS; i++)
@@ -151,12 +166,27 @@ static void stress(struct mp *mp, uint32_t depth)
 
 MP_TEST_OPT(many_threads_in_a_narrow_ring, .ranks = "2 3", .hosts = "ABC")
 {
-    stress(mp, 4);
+    stress(mp, 4, 1);
 }
 
 MP_TEST_OPT(many_threads_in_a_wide_ring, .ranks = "2", .hosts = "AB")
 {
-    stress(mp, 0);
+    stress(mp, 0, 1);
+}
+
+MP_TEST_OPT(many_threads_on_some_contexts, .ranks = "2 3", .hosts = "ABC")
+{
+    stress(mp, 16, 4);
+}
+
+MP_TEST_OPT(many_threads_and_engine_threads, .ranks = "2 3", .hosts = "ABC", .env = THREE)
+{
+    stress(mp, 16, 4);
+}
+
+MP_TEST_OPT(more_engine_threads_than_contexts, .ranks = "2", .hosts = "AB", .env = THREE)
+{
+    stress(mp, 0, 1);
 }
 
 /* ---- sleeping ---- */
@@ -170,29 +200,69 @@ static bool see(const uint64_t *word, uint64_t value)
     return EXPECT_EQ_U64(GIN_LOAD_ACQUIRE(word), value);
 }
 
-MP_TEST_OPT(the_engine_is_woken, .ranks = "2", .hosts = "AB", .only = MP_PROCS)
+/* The threads that drive this rank's contexts are all asleep, or on their way there. */
+static bool asleep(const struct mp *mp)
 {
+    const struct gi_devcomm *d = mp->g.dc->priv;
+    const struct gi_core *core = d->comm->net->core;
+    int awake = 1;
+    for (int i = 0; i < 30000 * MP_FACTOR && awake != 0; i++) {
+        usleep(1000);
+        awake = 0;
+        for (uint32_t k = 0; k < core->config.drivers; k++)
+            awake += atomic_load(&core->asleep[k]) == 0;
+    }
+    return EXPECT_EQ_INT(awake, 0);
+}
+
+/*
+ * One rank posts, with an engine that sleeps for longer than the other one waits, unless it is
+ * woken; the other one's sleeps as it always does. Then the other way round.
+ */
+static void wake(struct mp *mp)
+{
+    enum { CONTEXTS = 3, TIMES = 4 };
     gin_devcomm_reqs_t reqs;
     gin_devcomm_reqs_init(&reqs);
+    reqs.contexts = CONTEXTS;
     if (!up(mp, &reqs))
         return;
-    uint64_t *word = gin_calloc(mp->comm, 2, 8);
-    gin_t *g = &mp->g;
-    for (uint64_t i = 1; i <= 12; i++) {
-        if (mp->rank == 1 && !see(word, i))
-            return;
-        usleep(i % 3 == 0 ? 40000 : 0); /* both engines are asleep, or not */
-        EXPECT_OK(gin_put_value(g, gin_thread(), gin_world(g), !mp->rank, gin_at_ptr(g, word), i, 8,
-                                gin_no_action()));
-        if (mp->rank == 0 && !see(word, i))
-            return;
+    uint64_t *word = gin_calloc(mp->comm, CONTEXTS, 8);
+    gin_t g;
+    for (int who = 0; who < 2; who++) {
+        EXPECT_OK(gin_comm_barrier(mp->comm));
+        gi_net_sleep_long(who == mp->rank ? 3600000000000u : 0);
+        for (uint64_t i = 1; i <= CONTEXTS * TIMES; i++) {
+            const uint32_t c = i % CONTEXTS;
+            EXPECT_OK(gin_open(&mp->dev, c, &g));
+            if (who == mp->rank &&
+                (!asleep(mp) ||
+                 !EXPECT_OK(gin_put_value(&g, gin_thread(), gin_world(&g), !mp->rank,
+                                          gin_at_ptr(&g, &word[c]), i, 8, gin_no_action()))))
+                return;
+            if (who != mp->rank && !see(&word[c], i))
+                return;
+            mp_barrier(mp);
+        }
+        gi_net_sleep_long(0);
     }
     EXPECT_OK(gin_comm_barrier(mp->comm));
 }
 
+MP_TEST_OPT(the_engine_is_woken, .ranks = "2", .hosts = "AB", .only = MP_PROCS)
+{
+    wake(mp);
+}
+
+MP_TEST_OPT(each_engine_thread_is_woken, .ranks = "2", .hosts = "AB", .env = THREE,
+            .only = MP_PROCS)
+{
+    wake(mp);
+}
+
 /* ---- descriptors without meaning ---- */
 
-MP_TEST_OPT(a_bad_descriptor_kills_its_context, .ranks = "2", .hosts = "AB")
+static void bad_descriptors(struct mp *mp)
 {
     gin_devcomm_reqs_t reqs;
     gin_devcomm_reqs_init(&reqs);
@@ -240,9 +310,19 @@ MP_TEST_OPT(a_bad_descriptor_kills_its_context, .ranks = "2", .hosts = "AB")
     EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
 }
 
+MP_TEST_OPT(a_bad_descriptor_kills_its_context, .ranks = "2", .hosts = "AB")
+{
+    bad_descriptors(mp);
+}
+
+MP_TEST_OPT(bad_descriptors_and_engine_threads, .ranks = "2", .hosts = "AB", .env = THREE)
+{
+    bad_descriptors(mp);
+}
+
 /* ---- many contexts ---- */
 
-MP_TEST_OPT(more_contexts_than_descriptors_once, .ranks = "2", .hosts = "AB", .only = MP_PROCS)
+static void many_contexts(struct mp *mp)
 {
     enum { N = 70 };
     gin_devcomm_reqs_t reqs;
@@ -263,4 +343,15 @@ MP_TEST_OPT(more_contexts_than_descriptors_once, .ranks = "2", .hosts = "AB", .o
         if (!see(&word[c], c + 1))
             return;
     EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
+MP_TEST_OPT(more_contexts_than_descriptors_once, .ranks = "2", .hosts = "AB", .only = MP_PROCS)
+{
+    many_contexts(mp);
+}
+
+MP_TEST_OPT(many_contexts_and_engine_threads, .ranks = "2", .hosts = "AB", .env = THREE,
+            .only = MP_PROCS)
+{
+    many_contexts(mp);
 }

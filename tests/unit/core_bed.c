@@ -147,8 +147,9 @@ static void peer_suspect(void *arg, int rank, const char *why)
     m->b->rank[m->rank].suspect = rank;
 }
 
-static void wake(void *arg)
+static void wake(void *arg, uint32_t driver)
 {
+    (void)driver;
     struct bed_member *m = arg;
     m->b->wakes++;
 }

@@ -186,7 +186,7 @@ static void burst_asleep(bool wake)
         return;
     struct gi_core_put p = {
         .window = BED_WINDOW, .off = 8, .src = &value, .bytes = 8, .copy = true};
-    gi_core_sleep(b.rank[0].core, fds, 4, &ns);
+    gi_core_sleep(b.rank[0].core, 0, fds, 4, &ns);
     for (int i = 0; i < 10; i++) {
         gi_core_enter(b.rank[0].ctx);
         EXPECT_EQ_INT(gi_core_put(b.rank[0].ctx, 1, &p), GIN_OK);
