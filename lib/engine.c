@@ -20,8 +20,7 @@
 static void show_error(struct gi_engine *e, int status, int rank)
 {
     for (struct gi_devcomm *d = e->served; d != NULL; d = d->kernel->next)
-        if (*d->kernel->error == 0)
-            GIN_STORE_RELEASE(d->kernel->error, gi_error_word(status, rank));
+        gi_error_set(d->kernel->error, status, rank);
 }
 
 static void look(struct gi_engine *e)

@@ -2,8 +2,8 @@
 /*
  * The consumer: from a descriptor to an operation of the network's core. Nothing that a descriptor
  * names is believed: windows, generations, bounds and ids are checked here, and a bad one kills its
- * context. What the network cannot take now stays at the head; the core keeps the peers' queues
- * apart.
+ * context. What the network cannot take now for one peer is parked (engine_park.c) and does not
+ * keep the others' from it.
  */
 #include "engine_net.h"
 
@@ -19,19 +19,18 @@
 
 /* ---- names ---- */
 
-static int check_place(const struct gi_net_ring *x, uint32_t name, uint64_t off, uint64_t bytes,
-                       bool update)
+static int check_place(const struct gi_net_ring *x, const struct gin_i_op *o, uint32_t name,
+                       uint64_t off, uint64_t bytes, bool update)
 {
     const struct gin_i_window *w = gi_engine_window(x->comm, name);
-    bool other = x->op.peer != (uint32_t)x->comm->rank;
+    bool other = o->peer != (uint32_t)x->comm->rank;
     return w == NULL ? GIN_ESTATE : gi_engine_inside(x->comm, w, off, bytes, update && other);
 }
 
 /* My memory: an address, or a place in a window. */
-static int find_mine(const struct gi_net_ring *x, uint32_t name, uint64_t off, bool *copied,
-                     void **addr, struct gi_core_region **region)
+static int find_mine(const struct gi_net_ring *x, const struct gin_i_op *o, uint32_t name,
+                     uint64_t off, bool *copied, void **addr, struct gi_core_region **region)
 {
-    const struct gin_i_op *o = &x->op;
     *addr = (void *)(uintptr_t)off;
     if (!(o->flags & GIN_I_DESC_LOCAL)) {
         const struct gin_i_window *w = gi_engine_window(x->comm, name);
@@ -53,9 +52,9 @@ static int find_mine(const struct gi_net_ring *x, uint32_t name, uint64_t off, b
                : gi_fail(GIN_EINVAL, "%" PRIu64 " bytes at %p are not registered", o->size, *addr);
 }
 
-static int find_action(const struct gi_net_ring *x, struct gi_core_action *a)
+static int find_action(const struct gi_net_ring *x, const struct gin_i_op *o,
+                       struct gi_core_action *a)
 {
-    const struct gin_i_op *o = &x->op;
     *a = (struct gi_core_action){.strong = (o->flags & GIN_I_DESC_STRONG) != 0, .value = o->value};
     if (!(o->flags & ACTIONS))
         return GIN_OK;
@@ -69,33 +68,31 @@ static int find_action(const struct gi_net_ring *x, struct gi_core_action *a)
     a->kind = o->flags & GIN_I_DESC_SET_AT ? GI_CORE_WORD_SET : GI_CORE_WORD_ADD;
     a->id = o->sig_win;
     a->off = o->sig_off;
-    return check_place(x, o->sig_win, o->sig_off, 8, true);
+    return check_place(x, o, o->sig_win, o->sig_off, 8, true);
 }
 
-static uint64_t *counter_of(const struct gi_net_ring *x)
+static uint64_t *counter_of(const struct gi_net_ring *x, const struct gin_i_op *o)
 {
-    return x->op.flags & GIN_I_DESC_COUNTER
-               ? &x->d->dc->ctx[x->ring.context].counters[x->op.counter].cell
-               : NULL;
+    return o->flags & GIN_I_DESC_COUNTER ? &x->d->dc->ctx[x->ring.context].counters[o->counter].cell
+                                         : NULL;
 }
 
 /* ---- operations ---- */
 
-static int put(struct gi_net_ring *x, bool more)
+static int put(struct gi_net_ring *x, const struct gin_i_op *o, bool more)
 {
-    const struct gin_i_op *o = &x->op;
     void *src = (void *)(uintptr_t)&o->immediate;
     struct gi_core_put p = {.window = o->dst_win,
                             .off = o->dst_off,
                             .bytes = o->size,
                             .more = more,
                             .copy = o->size <= COPIED,
-                            .counter = counter_of(x)};
-    int st = find_action(x, &p.action);
+                            .counter = counter_of(x, o)};
+    int st = find_action(x, o, &p.action);
     if (st == GIN_OK && o->size != 0)
-        st = check_place(x, o->dst_win, o->dst_off, o->size, true);
+        st = check_place(x, o, o->dst_win, o->dst_off, o->size, true);
     if (st == GIN_OK && o->op == GIN_I_DESC_PUT) {
-        st = find_mine(x, o->src_win, o->src_off, &p.copy, &src, &p.region);
+        st = find_mine(x, o, o->src_win, o->src_off, &p.copy, &src, &p.region);
     } else if (st == GIN_OK && o->size > sizeof(o->immediate)) {
         st = gi_fail(GIN_ERANGE, "a value of %" PRIu64 " bytes", o->size);
     }
@@ -103,21 +100,19 @@ static int put(struct gi_net_ring *x, bool more)
     return st == GIN_OK ? gi_core_put(x->ctx, (int)o->peer, &p) : st;
 }
 
-static int get(struct gi_net_ring *x)
+static int get(struct gi_net_ring *x, const struct gin_i_op *o)
 {
-    const struct gin_i_op *o = &x->op;
     struct gi_core_get p = {
-        .window = o->src_win, .off = o->src_off, .bytes = o->size, .counter = counter_of(x)};
-    int st = check_place(x, o->src_win, o->src_off, o->size, false);
+        .window = o->src_win, .off = o->src_off, .bytes = o->size, .counter = counter_of(x, o)};
+    int st = check_place(x, o, o->src_win, o->src_off, o->size, false);
     if (st == GIN_OK)
-        st = find_mine(x, o->dst_win, o->dst_off, NULL, &p.dst, &p.region);
+        st = find_mine(x, o, o->dst_win, o->dst_off, NULL, &p.dst, &p.region);
     return st == GIN_OK ? gi_core_get(x->ctx, (int)o->peer, &p) : st;
 }
 
 /* Threads of the program leave the addresses of old value and notice, 0: not wanted. */
-static int amo(struct gi_net_ring *x)
+static int amo(struct gi_net_ring *x, const struct gin_i_op *o)
 {
-    const struct gin_i_op *o = &x->op;
     struct gi_core_amo a = {.window = o->dst_win,
                             .off = o->dst_off,
                             .op = (enum gin_i_amo_op)(o->op - GIN_I_DESC_AMO),
@@ -128,28 +123,25 @@ static int amo(struct gi_net_ring *x)
                             .notice = (struct gi_core_notice *)(uintptr_t)o->sig_off};
     if (a.op > GIN_I_AMO_CAS)
         return gi_fail(GIN_EINVAL, "atomic %u is none", (unsigned)a.op);
-    int st = check_place(x, o->dst_win, o->dst_off, a.bytes, a.op != GIN_I_AMO_FETCH);
+    int st = check_place(x, o, o->dst_win, o->dst_off, a.bytes, a.op != GIN_I_AMO_FETCH);
     return st == GIN_OK ? gi_core_amo(x->ctx, (int)o->peer, &a) : st;
 }
 
-static int carry_out(struct gi_net_ring *x, bool more)
+static int carry_out(struct gi_net_ring *x, const struct gin_i_op *o, bool more)
 {
-    const struct gin_i_op *o = &x->op;
     if (o->op == GIN_I_DESC_NOP)
         return GIN_OK;
-    if (o->op == GIN_I_DESC_FENCE && o->peer == GIN_I_DESC_ALL)
-        return gi_core_fence(x->ctx, GI_CORE_ALL);
     if (o->peer >= (uint32_t)x->comm->size ||
         ((o->flags & GIN_I_DESC_COUNTER) && o->counter >= x->ring.n_counters))
         return gi_fail(GIN_ERANGE, "rank %" PRIu32 " or counter %" PRIu32 " is out of range",
                        o->peer, o->counter);
     if (o->op >= GIN_I_DESC_AMO)
-        return amo(x);
+        return amo(x, o);
     switch (o->op) {
     case GIN_I_DESC_PUT:
     case GIN_I_DESC_PUT_VALUE:
-    case GIN_I_DESC_SIGNAL: return put(x, more);
-    case GIN_I_DESC_GET: return get(x);
+    case GIN_I_DESC_SIGNAL: return put(x, o, more);
+    case GIN_I_DESC_GET: return get(x, o);
     case GIN_I_DESC_FENCE: return gi_core_fence(x->ctx, (int)o->peer);
     default: return gi_fail(GIN_EINVAL, "operation %u is unknown", o->op);
     }
@@ -163,46 +155,34 @@ static bool is_fatal(int status)
     return status != GIN_OK && status != GIN_EPEER && status != GIN_ENET;
 }
 
-static void die(struct gi_net_ring *x, int status)
+/* Tickets are with the network up to the first one that is held or parked. A failed one is either
+ * as long as it fails, so that this stops there for good. */
+static void advance(struct gi_net_ring *x)
+{
+    uint64_t to = x->ring.taken - x->holds;
+    if (x->oldest != NULL && x->oldest->ticket < to)
+        to = x->oldest->ticket;
+    if (to != x->passed && !x->ring.dead)
+        GIN_STORE_RELEASE(&x->passed, to);
+}
+
+static void die(struct gi_net_ring *x, const struct gin_i_op *o, uint64_t ticket, int status)
 {
     struct gi_ring *r = &x->ring;
-    snprintf(x->why, sizeof(x->why), "operation %u to rank %" PRIu32 ": %.110s", x->op.op,
-             x->op.peer, gin_last_error());
+    advance(x);
+    snprintf(x->why, sizeof(x->why), "operation %u to rank %" PRIu32 ": %.110s", o->op, o->peer,
+             gin_last_error());
     gi_warn("engine", "context %" PRIu32 " is dead: %s", r->context, x->why);
-    gi_ring_kill(r, r->taken - 1, status, x->comm->rank);
+    atomic_store_explicit(&x->why_of, status, memory_order_release);
+    gi_ring_kill(r, ticket, status, x->comm->rank);
 }
 
 /* Nobody will hear of an atomic that is never posted, but from here. */
-static void refuse(struct gi_net_ring *x, int status)
+static void refuse(const struct gin_i_op *o, int status)
 {
-    struct gi_core_notice *n = (struct gi_core_notice *)(uintptr_t)x->op.sig_off;
-    if (x->op.op >= GIN_I_DESC_AMO && n != NULL)
+    struct gi_core_notice *n = (struct gi_core_notice *)(uintptr_t)o->sig_off;
+    if (o->op >= GIN_I_DESC_AMO && n != NULL)
         n->fn(n, status);
-}
-
-/* One mark for what was taken together; when there are too many, the last one serves for more. */
-static void note_batch(struct gi_net_ring *x)
-{
-    if (x->n == GI_NET_BATCHES)
-        x->n--;
-    struct gi_net_batch *b = &x->batch[(x->first + x->n++) % GI_NET_BATCHES];
-    *b = (struct gi_net_batch){x->issued, gi_core_mark(x->ctx)};
-}
-
-static void tell(struct gi_net_ring *x)
-{
-    struct gin_i_ring_host *h = x->ring.host;
-    uint64_t done = x->ring.done;
-    for (; x->n != 0; x->n--, x->first = (x->first + 1) % GI_NET_BATCHES) {
-        if (gi_core_flushed(x->ctx, x->batch[x->first].mark) == 0)
-            break;
-        done = x->batch[x->first].ticket;
-    }
-    if (h->consumed != x->issued)
-        GIN_STORE_RELEASE(&h->consumed, x->issued);
-    if (done != x->ring.done)
-        GIN_STORE_RELEASE(&h->done, done);
-    x->ring.done = done;
 }
 
 /* What waits on the context for what the ring still holds must not wait for ever. */
@@ -211,39 +191,79 @@ static void bury(struct gi_net_ring *x)
     int st = (int)(uint32_t)GIN_LOAD_ACQUIRE(&x->ring.host->error);
     x->buried = true;
     if (x->holds)
-        refuse(x, st);
+        refuse(&x->op, st);
     x->holds = false;
-    if (x->d != NULL)
-        GIN_STORE_RELAXED(&x->d->dc->ctx[x->ring.context].error, st);
-    gi_core_ctx_fail(x->ctx, st, x->why[0] != 0 ? x->why : "an operation found no room in time");
+    for (const struct gi_net_parked *k = x->oldest; k != NULL; k = k->newer)
+        refuse(&k->op, st);
+    x->oldest = x->newest = NULL; /* peers keep theirs, which nobody looks at any more */
+    GIN_STORE_RELAXED(&x->d->dc->ctx[x->ring.context].error, st);
+    gi_core_ctx_fail(x->ctx, st,
+                     atomic_load_explicit(&x->why_of, memory_order_relaxed) == st
+                         ? x->why
+                         : "an operation found no room in time");
+}
+
+/* Give it to the network. False: not now. */
+static bool place(struct gi_net_ring *x, const struct gin_i_op *o, uint64_t ticket, bool more)
+{
+    int st = carry_out(x, o, more);
+    if (st == GIN_EAGAIN)
+        return false;
+    if (st != GIN_OK)
+        refuse(o, st);
+    if (is_fatal(st))
+        die(x, o, ticket, st);
+    else if (o->peer < (uint32_t)x->comm->size)
+        gi_net_peer_note(x, o->peer, ticket);
+    return true;
+}
+
+/* One for every peer, behind what is parked for it. */
+static bool fence_all(struct gi_net_ring *x, uint64_t ticket)
+{
+    if (x->stuck == NULL && x->fence_from == 0 && gi_core_fence(x->ctx, GI_CORE_ALL) != GIN_EAGAIN)
+        return true;
+    for (; x->fence_from < x->comm->size; x->fence_from++) {
+        struct gin_i_op one = {.op = GIN_I_DESC_FENCE, .peer = (uint32_t)x->fence_from};
+        bool parked = x->peers[x->fence_from].first != NULL;
+        if ((parked || gi_core_fence(x->ctx, x->fence_from) == GIN_EAGAIN) &&
+            !gi_net_park(x, &one, ticket))
+            return false;
+    }
+    x->fence_from = 0;
+    return true;
+}
+
+/* The one that is held. */
+static bool place_or_park(struct gi_net_ring *x, bool more)
+{
+    const struct gin_i_op *o = &x->op;
+    uint64_t ticket = x->ring.taken - 1;
+    if (o->op == GIN_I_DESC_FENCE && o->peer == GIN_I_DESC_ALL)
+        return fence_all(x, ticket);
+    if (o->peer >= (uint32_t)x->comm->size || x->peers[o->peer].first == NULL)
+        if (place(x, o, ticket, more))
+            return true;
+    return gi_net_park(x, o, ticket);
 }
 
 static int take(void *arg)
 {
     struct gi_net_ring *x = arg;
     struct gi_ring *r = &x->ring;
-    int n = 0;
     gi_ring_look(r);
-    while (!r->dead && n < TAKE_AT_ONCE) {
+    int n = x->stuck != NULL && !r->dead ? gi_net_unpark(x, TAKE_AT_ONCE, place) : 0;
+    for (int i = 0; i < TAKE_AT_ONCE && !r->dead; i++, n++) {
         if (!x->holds && !gi_ring_next(r, &x->op))
             break;
-        int st = carry_out(x, gi_ring_has_next(r));
-        x->holds = st == GIN_EAGAIN;
-        if (x->holds)
+        x->holds = true;
+        if (!place_or_park(x, gi_ring_has_next(r)))
             break;
-        if (st != GIN_OK)
-            refuse(x, st);
-        if (is_fatal(st)) {
-            die(x, st);
-            break;
-        }
-        x->issued++;
-        n++;
+        x->holds = false;
     }
-    if (n != 0)
-        note_batch(x);
-    if (x->n != 0)
-        tell(x);
+    advance(x);
+    if (r->host->consumed != r->taken)
+        GIN_STORE_RELEASE(&r->host->consumed, r->taken);
     if (GIN_UNLIKELY(r->dead && !x->buried))
         bury(x);
     return n;
@@ -252,7 +272,7 @@ static int take(void *arg)
 static bool has(const void *arg)
 {
     const struct gi_net_ring *x = arg;
-    return !x->ring.dead && (x->holds || gi_ring_has_next(&x->ring));
+    return !x->ring.dead && (x->holds || x->oldest != NULL || gi_ring_has_next(&x->ring));
 }
 
 struct gi_core_intake gi_net_ring_intake(struct gi_net_ring *x)
@@ -262,21 +282,23 @@ struct gi_core_intake gi_net_ring_intake(struct gi_net_ring *x)
 
 /* ---- coming and going ---- */
 
-int gi_net_ring_init(struct gi_net_ring *x, uint32_t depth, uint32_t n_counters)
+static int open_one(struct gi_net_ring *x, struct gi_devcomm *d, uint32_t context)
 {
-    uint64_t bytes = gi_ring_plan(depth, n_counters).bytes;
-    x->memory = aligned_alloc(64, (bytes + 63) & ~(uint64_t)63);
-    if (x->memory == NULL)
+    const gin_devcomm_reqs_t *r = &d->reqs;
+    const uint32_t depth = gi_ring_depth(r->queue_depth);
+    uint64_t bytes = (gi_ring_plan(depth, 0).bytes + 63) & ~(uint64_t)63;
+    x->memory = aligned_alloc(64, bytes);
+    x->peers = calloc((size_t)d->comm->size, sizeof(*x->peers));
+    if (x->memory == NULL || x->peers == NULL)
         return gi_fail(GIN_ENOMEM, "no memory for a ring of %" PRIu32 " descriptors", depth);
     memset(x->memory, 0, bytes);
-    gi_ring_init(&x->ring, x->memory, depth, n_counters);
+    gi_ring_init(&x->ring, x->memory, depth, 0);
+    x->comm = d->comm;
+    x->d = d;
+    x->ring.context = context;
+    x->ring.n_signals = r->signals;
+    x->ring.n_counters = r->counters;
     return GIN_OK;
-}
-
-void gi_net_ring_free(struct gi_net_ring *x)
-{
-    free(x->memory);
-    x->memory = NULL;
 }
 
 int gi_net_rings_open(struct gi_devcomm *d)
@@ -289,15 +311,8 @@ int gi_net_rings_open(struct gi_devcomm *d)
     if (d->rings == NULL)
         return gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %u rings", r->contexts);
     memset(d->rings, 0, r->contexts * sizeof(*d->rings));
-    for (uint32_t c = 0; st == GIN_OK && c < r->contexts; c++) {
-        struct gi_net_ring *x = &d->rings[c];
-        st = gi_net_ring_init(x, gi_ring_depth(r->queue_depth), 0);
-        x->comm = d->comm;
-        x->d = d;
-        x->ring.context = c;
-        x->ring.n_signals = r->signals;
-        x->ring.n_counters = r->counters;
-    }
+    for (uint32_t c = 0; st == GIN_OK && c < r->contexts; c++)
+        st = open_one(&d->rings[c], d, c);
     if (st != GIN_OK)
         gi_net_rings_close(d);
     return st;
@@ -320,8 +335,10 @@ void gi_net_rings_close(struct gi_devcomm *d)
         return;
     if (d->rings[0].ctx != NULL)
         atomic_fetch_sub_explicit(&d->comm->net->rings, d->reqs.contexts, memory_order_relaxed);
-    for (uint32_t c = 0; c < d->reqs.contexts; c++)
-        gi_net_ring_free(&d->rings[c]);
+    for (uint32_t c = 0; c < d->reqs.contexts; c++) {
+        gi_net_park_close(&d->rings[c]);
+        free(d->rings[c].memory);
+    }
     free(d->rings);
     d->rings = NULL;
 }

@@ -12,27 +12,48 @@
 #include "ring.h"
 #include "transport/core.h"
 
-#define GI_NET_BATCHES 64u
+#define GI_NET_LOTS 4u /* most lots of parked descriptors */
 
-/* Tickets up to `ticket` are complete here once the core's context has reached `mark`. */
-struct gi_net_batch {
+/* A descriptor that the network could not take yet for its peer. */
+struct gi_net_parked {
+    struct gi_net_parked *next; /* of the same peer; or vacant */
+    struct gi_net_parked *older, *newer;
+    uint64_t ticket;
+    struct gin_i_op op;
+};
+
+/* Operations with tickets below `ticket` have numbers of the core's up to `mark`. */
+struct gi_net_group {
     uint64_t ticket, mark;
+};
+
+/* One peer of a ring. */
+struct gi_net_peer {
+    struct gi_net_parked *first, *last;
+    struct gi_net_peer *next; /* that has parked ones */
+    uint32_t parked;
+    _Atomic uint32_t crowded; /* producers wait before they take a ticket for it */
+    struct gi_net_group closed, grows;
 };
 
 /* The consumer's part belongs to who owns the core's context. */
 struct gi_net_ring {
     struct gi_ring ring;
     gin_comm_t *comm;
-    struct gi_devcomm *d; /* NULL: a test's */
+    struct gi_devcomm *d;
     struct gi_core_ctx *ctx;
     char *memory;
-    struct gin_i_op op; /* taken, and not yet the network's where `holds` */
+    struct gi_net_peer *peers; /* by rank */
+    struct gin_i_op op;        /* taken, and neither the network's nor parked where `holds` */
     bool holds;
-    bool buried;     /* dead, and all who wait on the context know */
-    uint64_t issued; /* tickets that are through with */
-    struct gi_net_batch batch[GI_NET_BATCHES];
-    uint32_t first, n; /* of batches under way */
-    char why[160];     /* what it died of; before the error word */
+    bool buried;        /* dead, and all who wait on the context know */
+    int fence_from;     /* of a fence of all that is held: the ranks before have theirs */
+    uint64_t passed;    /* all tickets below are with the network; any thread looks at it */
+    _Atomic int why_of; /* the status that `why` explains, 0: there is none yet */
+    char why[160];
+    struct gi_net_peer *stuck; /* engine_park.c */
+    struct gi_net_parked *oldest, *newest, *vacant, *lots[GI_NET_LOTS];
+    uint32_t n_lots;
 
     _Alignas(64) _Atomic uint64_t ticket; /* the next one */
 };
@@ -51,7 +72,7 @@ static inline struct gi_net_ring *gi_net_ring_of(const gin_t *g)
 }
 
 /* GIN_OK, or what it died of, recorded. Any thread. */
-int gi_net_ring_status(const struct gi_net_ring *x);
+int gi_net_ring_status(const struct gi_net_ring *x, const char *call);
 /* Put a descriptor into the ring, where need be once there is room. */
 int gi_net_ring_post(struct gi_net_ring *x, const struct gin_i_op *op, const char *call);
 /* The operations of lib/net_ops.h as descriptors. The answer of an atomic comes by its notice. */
@@ -65,15 +86,31 @@ int gi_net_ring_fence(struct gi_net_ring *x, int world, const char *call);
 
 /* Tickets taken so far. */
 uint64_t gi_net_ring_mark(struct gi_net_ring *x);
-/* All tickets below `mark` are with the network, or complete here. GIN_EAGAIN: not yet, with poll.
- */
-int gi_net_ring_drain(struct gi_net_ring *x, uint64_t mark, uint64_t timeout_ns, bool poll,
-                      const char *call);
-int gi_net_ring_flush(struct gi_net_ring *x, uint64_t mark, uint64_t timeout_ns, bool poll,
-                      const char *call);
 
-/* Init and close one alone. */
-int gi_net_ring_init(struct gi_net_ring *x, uint32_t depth, uint32_t n_counters);
-void gi_net_ring_free(struct gi_net_ring *x);
+/* ---- engine_park.c: by the consumer ---- */
+
+/* Behind those of the same peer; false: no room for it. */
+bool gi_net_park(struct gi_net_ring *x, const struct gin_i_op *op, uint64_t ticket);
+/* Give them to the network in their order, up to `each` of a peer; how many went. place: true, it
+ * is through with; more: another one of the same peer follows. */
+typedef bool (*gi_net_place_fn)(struct gi_net_ring *x, const struct gin_i_op *op, uint64_t ticket,
+                                bool more);
+int gi_net_unpark(struct gi_net_ring *x, uint32_t each, gi_net_place_fn place);
+void gi_net_park_close(struct gi_net_ring *x);
+/* An operation to the peer went to the network. */
+void gi_net_peer_note(struct gi_net_ring *x, uint32_t peer, uint64_t ticket);
+/* 1: what was posted to the rank (GI_CORE_ALL: to any) below `ticket` is with the network, where
+ * `mark` or less is its number; 0: not yet; else what the ring died of. */
+int gi_net_ring_left(struct gi_net_ring *x, int world, uint64_t ticket, uint64_t *mark);
+
+static inline uint32_t gi_net_park_lot(const struct gi_ring *r)
+{
+    return r->depth > 64 ? r->depth : 64;
+}
+
+static inline uint32_t gi_net_park_most(const struct gi_ring *r)
+{
+    return r->depth > 64 ? r->depth / 4 : 16;
+}
 
 #endif

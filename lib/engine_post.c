@@ -15,8 +15,9 @@
 static int dead(const struct gi_net_ring *x, const char *call)
 {
     int st = (int)(uint32_t)GIN_LOAD_ACQUIRE(&x->ring.host->error);
+    bool explained = atomic_load_explicit(&x->why_of, memory_order_acquire) == st;
     return gi_fail(st, "%s: context %" PRIu32 " is dead: %s", call, x->ring.context,
-                   x->why[0] != 0 ? x->why : "an operation found no room in time");
+                   explained ? x->why : "an operation found no room in time");
 }
 
 static bool is_dead(const struct gi_net_ring *x)
@@ -24,44 +25,9 @@ static bool is_dead(const struct gi_net_ring *x)
     return GIN_LOAD_ACQUIRE(&x->ring.host->error) != 0;
 }
 
-int gi_net_ring_status(const struct gi_net_ring *x)
+int gi_net_ring_status(const struct gi_net_ring *x, const char *call)
 {
-    return GIN_LIKELY(!is_dead(x)) ? GIN_OK : dead(x, "engine");
-}
-
-/* Until the word has reached `least`. */
-static int wait_word(struct gi_net_ring *x, const uint64_t *word, uint64_t least,
-                     uint64_t timeout_ns, bool poll, const char *call)
-{
-    struct gi_net_wait n;
-    int st = GIN_OK;
-    for (uint32_t i = 0; GIN_LOAD_ACQUIRE(word) < least && !is_dead(x); i++) {
-        if (i != 0 && poll)
-            return GIN_EAGAIN;
-        if (i > x->comm->spin)
-            break;
-        gi_net_drive(x->comm, x->ctx);
-    }
-    if (GIN_LOAD_ACQUIRE(word) >= least)
-        return GIN_OK;
-    gi_net_wait_begin(&n, x->comm, NULL, timeout_ns, "the ring of context # at #, wanted #");
-    n.health = gi_comm_whole; /* the operations themselves learn of the dead */
-    n.w.detail[0] = x->ring.context;
-    n.w.detail[2] = least;
-    while (GIN_LOAD_ACQUIRE(word) < least && !is_dead(x) && st == GIN_OK) {
-        gi_net_drive(x->comm, x->ctx);
-        n.w.detail[1] = GIN_LOAD_RELAXED(word);
-        st = gi_net_wait_step(&n);
-    }
-    gi_net_wait_end(&n);
-    if (GIN_LOAD_ACQUIRE(word) >= least)
-        return GIN_OK;
-    if (is_dead(x))
-        return dead(x, call);
-    if (st == GIN_ETIMEDOUT)
-        return gi_fail(st, "%s: context %" PRIu32 ": not complete after %.3f s", call,
-                       x->ring.context, (double)timeout_ns * 1e-9);
-    return gi_fail_context("%s", call);
+    return GIN_LIKELY(!is_dead(x)) ? GIN_OK : dead(x, call);
 }
 
 uint64_t gi_net_ring_mark(struct gi_net_ring *x)
@@ -69,35 +35,74 @@ uint64_t gi_net_ring_mark(struct gi_net_ring *x)
     return atomic_load_explicit(&x->ticket, memory_order_acquire);
 }
 
-int gi_net_ring_drain(struct gi_net_ring *x, uint64_t mark, uint64_t timeout_ns, bool poll,
-                      const char *call)
+/* A slot for a ticket; or a peer for which not too much is parked. */
+struct room {
+    uint64_t ticket;
+    const struct gi_net_peer *peer; /* or NULL */
+};
+
+static inline bool there_is(const struct gi_net_ring *x, const struct room *o)
 {
-    return wait_word(x, &x->ring.host->consumed, mark, timeout_ns, poll, call);
+    if (o->peer != NULL)
+        return atomic_load_explicit(&o->peer->crowded, memory_order_relaxed) == 0;
+    return o->ticket - GIN_LOAD_ACQUIRE(&x->ring.host->consumed) < x->ring.depth;
 }
 
-int gi_net_ring_flush(struct gi_net_ring *x, uint64_t mark, uint64_t timeout_ns, bool poll,
-                      const char *call)
+static int wait_for(struct gi_net_ring *x, const struct room *o, const char *call)
 {
-    return wait_word(x, &x->ring.host->done, mark, timeout_ns, poll, call);
+    struct gi_net_wait n;
+    int st = GIN_OK;
+    for (uint32_t i = 0; !there_is(x, o) && !is_dead(x) && i <= x->comm->spin; i++)
+        gi_net_drive(x->comm, x->ctx);
+    if (there_is(x, o))
+        return GIN_OK;
+    gi_net_wait_begin(&n, x->comm, NULL, x->d->wait_timeout_ns,
+                      o->peer != NULL ? "room in the ring of context # for rank #"
+                                      : "room in the ring of context # for ticket #");
+    n.health = gi_comm_whole; /* the operations themselves learn of the dead */
+    n.w.detail[0] = x->ring.context;
+    n.w.detail[1] = o->peer != NULL ? (uint64_t)(o->peer - x->peers) : o->ticket;
+    while (!there_is(x, o) && !is_dead(x) && st == GIN_OK) {
+        gi_net_drive(x->comm, x->ctx);
+        st = gi_net_wait_step(&n);
+    }
+    gi_net_wait_end(&n);
+    if (there_is(x, o))
+        return GIN_OK;
+    if (is_dead(x))
+        return dead(x, call);
+    if (st == GIN_ETIMEDOUT)
+        return gi_fail(st, "%s: context %" PRIu32 ": no room in its ring after %.3f s", call,
+                       x->ring.context, (double)x->d->wait_timeout_ns * 1e-9);
+    return gi_fail_context("%s", call);
 }
 
 /* ---- posting ---- */
+
+static inline bool is_crowded(const struct gi_net_ring *x, uint32_t peer)
+{
+    return peer < (uint32_t)x->comm->size &&
+           atomic_load_explicit(&x->peers[peer].crowded, memory_order_relaxed) != 0;
+}
 
 int gi_net_ring_post(struct gi_net_ring *x, const struct gin_i_op *op, const char *call)
 {
     struct gi_ring *r = &x->ring;
     struct gin_i_desc d;
+    int st = GIN_OK;
     if (GIN_UNLIKELY(is_dead(x)))
         return dead(x, call);
+    if (GIN_UNLIKELY(is_crowded(x, op->peer)))
+        st = wait_for(x, &(struct room){.peer = &x->peers[op->peer]}, call);
+    if (st != GIN_OK)
+        return st;
     uint64_t t = atomic_fetch_add_explicit(&x->ticket, 1, memory_order_relaxed);
-    if (GIN_UNLIKELY(t - GIN_LOAD_ACQUIRE(&r->host->consumed) >= r->depth)) {
-        int st = wait_word(x, &r->host->consumed, t - r->depth + 1,
-                           x->d != NULL ? x->d->wait_timeout_ns : 0, false, call);
-        if (st != GIN_OK) { /* nobody will ever fill this slot */
-            if (!is_dead(x))
-                GIN_STORE_RELEASE(&r->host->error, gi_error_word(st, x->comm->rank));
-            return st;
-        }
+    const struct room free_slot = {.ticket = t};
+    if (GIN_UNLIKELY(!there_is(x, &free_slot)))
+        st = wait_for(x, &free_slot, call);
+    if (st != GIN_OK) { /* nobody will ever fill this slot */
+        gi_error_set(&r->host->error, st, x->comm->rank);
+        return st;
     }
     gin_i_desc_pack(&d, op, gin_i_desc_phase(t, r->depth));
     struct gin_i_desc *slot = &r->slots[t & (r->depth - 1)];

@@ -197,33 +197,31 @@ static int post_to(const gin_t *g, struct gi_core_ctx *ctx, int world, post_fn f
     return st == GIN_OK ? st : failure(g, ctx, world, st, call);
 }
 
-static int drain(const gin_t *g, uint32_t context, bool poll, uint64_t timeout_ns, const char *call)
-{
-    const struct gi_devcomm *d = gi_devcomm_of(g);
-    struct gi_net_ring *x = d->rings != NULL ? &d->rings[context] : NULL;
-    return x == NULL ? GIN_OK : gi_net_ring_drain(x, gi_net_ring_mark(x), timeout_ns, poll, call);
-}
-
-/* Past the engine, behind what it has. */
-static int post(const gin_t *g, int world, post_fn fn, void *op, const char *call)
-{
-    int st = drain(g, g->ctx->index, false, 0, call);
-    return st == GIN_OK ? post_to(g, context_of(g), world, fn, op, call) : st;
-}
-
 /* ---- completion ---- */
 
-/* What is waited for: all of a context, or one rank of it. */
+/* What is waited for: all of a context, or one rank of it. Where there is a ring, what is in front
+ * of the ticket has to leave it first. */
 struct until {
     const gin_t *g;
     struct gi_core_ctx *ctx;
     int world; /* GI_CORE_ALL: all */
     enum gin_i_flush_what what;
     uint64_t mark;
+    struct gi_net_ring *ring; /* NULL: it has; or there is none */
+    uint64_t ticket;
+    bool posted; /* ... and that is all */
 };
 
-static int look(const struct until *u)
+static int look(struct until *u)
 {
+    if (u->ring != NULL) {
+        int left = gi_net_ring_left(u->ring, u->world, u->ticket, &u->mark);
+        if (left != 1)
+            return left;
+        u->ring = NULL;
+    }
+    if (u->posted)
+        return 1;
     if (u->what == GIN_I_QUIET)
         return gi_core_settled(u->ctx, u->world, u->mark);
     return u->world == GI_CORE_ALL ? gi_core_flushed(u->ctx, u->mark)
@@ -231,7 +229,7 @@ static int look(const struct until *u)
 }
 
 /* 1: reached, 0: not yet, or the sticky status. */
-static int reached(const struct until *u)
+static int reached(struct until *u)
 {
     gi_core_enter(u->ctx);
     int r = look(u);
@@ -242,7 +240,7 @@ static int reached(const struct until *u)
 }
 
 /* The same of a loop: others' contexts have their turn now and then. */
-static int reached_yet(const struct until *u, gin_comm_t *comm, uint32_t i)
+static int reached_yet(struct until *u, gin_comm_t *comm, uint32_t i)
 {
     int r = reached(u);
     if (r == 0 && i % OTHERS == 0)
@@ -250,7 +248,7 @@ static int reached_yet(const struct until *u, gin_comm_t *comm, uint32_t i)
     return r;
 }
 
-static int wait_until(const struct until *u, gin_comm_t *comm, uint64_t timeout_ns, bool poll,
+static int wait_until(struct until *u, gin_comm_t *comm, uint64_t timeout_ns, bool poll,
                       const char *call)
 {
     struct gi_net_wait w;
@@ -271,6 +269,8 @@ static int wait_until(const struct until *u, gin_comm_t *comm, uint64_t timeout_
     }
     if (r == 1)
         return GIN_OK;
+    if (r < 0 && u->ring != NULL)
+        return gi_net_ring_status(u->ring, call);
     if (r < 0)
         return failure(u->g, u->ctx, u->world, r, call);
     if (st == GIN_ETIMEDOUT)
@@ -287,23 +287,54 @@ static uint64_t mark_of(struct gi_core_ctx *ctx, int world)
     return mark;
 }
 
+/* All that was posted so far. g NULL: by anybody. */
+static struct until all_so_far(const gin_t *g, const struct gi_devcomm *d, uint32_t c, int world,
+                               enum gin_i_flush_what what)
+{
+    struct until u = {.g = g, .ctx = d->net[c], .world = world, .what = what};
+    if (d->rings != NULL && c < d->reqs.contexts) {
+        u.ring = &d->rings[c];
+        u.ticket = gi_net_ring_mark(u.ring);
+    } else {
+        u.mark = mark_of(u.ctx, world);
+    }
+    return u;
+}
+
+/* Until it is with the network. */
+static int drain(const gin_t *g, int world, const char *call)
+{
+    const struct gi_devcomm *d = gi_devcomm_of(g);
+    if (GIN_LIKELY(d->rings == NULL))
+        return GIN_OK;
+    struct until u = all_so_far(g, d, g->ctx->index, world, GIN_I_FLUSH);
+    u.posted = true;
+    return wait_until(&u, d->comm, d->wait_timeout_ns, false, call);
+}
+
+/* Past the engine, behind what it has. */
+static int post(const gin_t *g, int world, post_fn fn, void *op, const char *call)
+{
+    int st = drain(g, world, call);
+    return st == GIN_OK ? post_to(g, context_of(g), world, fn, op, call) : st;
+}
+
 /*
  * What follows a fence may go by process_vm calls, which wait for nothing that the network carries:
  * so the fence waits, for ranks that are reached both ways. (Load/store peers:
  * gi_net_settle_near().)
  */
-static int fence_beside(const gin_t *g, struct gi_core_ctx *ctx, int world,
-                        const gin_wait_opt_t *opt, const char *call)
+static int fence_beside(const gin_t *g, uint32_t c, int world, const gin_wait_opt_t *opt,
+                        const char *call)
 {
     const struct gi_devcomm *d = gi_devcomm_of(g);
     uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
     int first = world == GI_CORE_ALL ? 0 : world, st = GIN_OK;
     int last = world == GI_CORE_ALL ? d->comm->size - 1 : world;
     for (int r = first; r <= last && st == GIN_OK; r++) {
-        struct until u = {g, ctx, r, GIN_I_QUIET, 0};
         if (!is_beside(d, r))
             continue;
-        u.mark = mark_of(ctx, r);
+        struct until u = all_so_far(g, d, c, r, GIN_I_QUIET);
         st = wait_until(&u, d->comm, ns, opt != NULL && opt->poll, call);
     }
     return st;
@@ -313,19 +344,13 @@ static int complete_one(const gin_t *g, uint32_t c, int world, enum gin_i_flush_
                         const gin_wait_opt_t *opt, const char *call)
 {
     const struct gi_devcomm *d = gi_devcomm_of(g);
-    struct gi_core_ctx *ctx = d->net[c];
     uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
     if (what == GIN_I_FENCE) {
         int st = d->rings != NULL ? gi_net_ring_fence(&d->rings[c], world, call)
-                                  : post_to(g, ctx, world, post_fence, NULL, call);
-        if (st == GIN_OK && d->net_beside)
-            st = drain(g, c, opt != NULL && opt->poll, ns, call);
-        return st == GIN_OK && d->net_beside ? fence_beside(g, ctx, world, opt, call) : st;
+                                  : post_to(g, d->net[c], world, post_fence, NULL, call);
+        return st == GIN_OK && d->net_beside ? fence_beside(g, c, world, opt, call) : st;
     }
-    int st = drain(g, c, opt != NULL && opt->poll, ns, call);
-    if (st != GIN_OK)
-        return st;
-    struct until u = {g, ctx, world, what, mark_of(ctx, world)};
+    struct until u = all_so_far(g, d, c, world, what);
     return wait_until(&u, d->comm, ns, opt != NULL && opt->poll, call);
 }
 
@@ -350,13 +375,7 @@ int gi_net_quiet_all(gin_comm_t *comm, const char *call)
         return GIN_OK;
     for (struct gi_devcomm *d = comm->devcomms; d != NULL; d = d->next)
         for (uint32_t c = 0; st == GIN_OK && d->net != NULL && c <= d->reqs.contexts; c++) {
-            if (d->rings != NULL && c < d->reqs.contexts)
-                st = gi_net_ring_drain(&d->rings[c], gi_net_ring_mark(&d->rings[c]),
-                                       comm->env.coll_timeout, false, call);
-            if (st != GIN_OK)
-                break;
-            struct until u = {NULL, d->net[c], GI_CORE_ALL, GIN_I_QUIET,
-                              mark_of(d->net[c], GI_CORE_ALL)};
+            struct until u = all_so_far(NULL, d, c, GI_CORE_ALL, GIN_I_QUIET);
             st = wait_until(&u, comm, comm->env.coll_timeout, false, call);
         }
     return st;
@@ -376,13 +395,9 @@ int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_op
     uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
     if (d->net == NULL)
         return GIN_OK;
-    if (d->rings != NULL) {
-        int st = gi_net_ring_flush(gi_net_ring_of(g), mark, ns, opt != NULL && opt->poll, call);
-        int sticky = gi_core_ctx_status(context_of(g), NULL, NULL);
-        return st != GIN_OK || sticky == GIN_OK ? st
-                                                : failure(g, context_of(g), world, sticky, call);
-    }
-    struct until u = {g, context_of(g), world, GIN_I_FLUSH, mark};
+    struct until u = {.g = g, .ctx = context_of(g), .world = world, .what = GIN_I_FLUSH};
+    u.ring = gi_net_ring_of(g);
+    *(u.ring != NULL ? &u.ticket : &u.mark) = mark;
     return wait_until(&u, d->comm, ns, opt != NULL && opt->poll, call);
 }
 
@@ -403,11 +418,7 @@ static int note_near(const gin_t *g, int world, int st)
 
 static int settle_one(const gin_t *g, uint32_t c, int world, const char *call)
 {
-    struct gi_core_ctx *ctx = gi_devcomm_of(g)->net[c];
-    int st = drain(g, c, false, 0, call);
-    if (st != GIN_OK)
-        return st;
-    struct until u = {g, ctx, world, GIN_I_QUIET, mark_of(ctx, world)};
+    struct until u = all_so_far(g, gi_devcomm_of(g), c, world, GIN_I_QUIET);
     return wait_until(&u, gi_comm_of(g), 0, false, call);
 }
 
@@ -433,7 +444,7 @@ int gi_net_settle_near(const gin_t *g, int world, const char *call)
 static int give_back(const gin_t *g, int world, struct gi_net_lent *l, int posted, const char *call)
 {
     int st = posted;
-    struct until u = {g, context_of(g), world, GIN_I_FLUSH, 0};
+    struct until u = {.g = g, .ctx = context_of(g), .world = world, .what = GIN_I_FLUSH};
     if (posted == GIN_OK && l->mine) {
         u.mark = mark_of(u.ctx, world);
         st = wait_until(&u, gi_comm_of(g), gi_devcomm_of(g)->wait_timeout_ns, false, call);
@@ -488,7 +499,7 @@ static int ring_lives(void *arg)
     const gin_t *g = arg;
     const struct gi_net_ring *x = gi_net_ring_of(g);
     int st = gi_comm_whole(gi_comm_of(g));
-    return st == GIN_OK && x != NULL ? gi_net_ring_status(x) : st;
+    return st == GIN_OK && x != NULL ? gi_net_ring_status(x, "engine") : st;
 }
 
 static int await(const gin_t *g, int world, struct gi_net_answer *a, const char *call)

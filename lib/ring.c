@@ -78,8 +78,7 @@ void gi_ring_kill(struct gi_ring *r, uint64_t ticket, int status, int rank)
 {
     r->failed = r->dead && r->failed < ticket ? r->failed : ticket;
     r->dead = true;
-    if (GIN_LOAD_RELAXED(&r->host->error) == 0)
-        GIN_STORE_RELEASE(&r->host->error, gi_error_word(status, rank));
+    gi_error_set(&r->host->error, status, rank);
 }
 
 void gi_ring_look(struct gi_ring *r)

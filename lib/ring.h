@@ -58,4 +58,12 @@ static inline uint64_t gi_error_word(int status, int rank)
     return (uint64_t)(uint32_t)status | (uint64_t)(uint32_t)rank << 32;
 }
 
+/* Unless there is one: the first one stays, whoever else comes meanwhile. */
+static inline void gi_error_set(uint64_t *word, int status, int rank)
+{
+    uint64_t none = 0;
+    __atomic_compare_exchange_n(word, &none, gi_error_word(status, rank), false, __ATOMIC_RELEASE,
+                                __ATOMIC_RELAXED);
+}
+
 #endif
