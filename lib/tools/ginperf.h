@@ -62,6 +62,16 @@ int perf_cuda_run(gin_comm_t *comm, int rounds);
 void perf_fabric_close(void);
 /* All figures of --net, by all ranks; the exit status. ginperf_net.c */
 int perf_net_run(struct perf *p, int rounds, long iters);
+/* Rows of it: a context whose operations go through the engine, ctx NULL: none; ns of one put until
+ * its counter, or of one of many. ginperf_handoff.c */
+extern gin_t perf_engine;
+double perf_no_handoff(struct perf *p, long iters);
+double perf_handoff_waiter(struct perf *p, long iters);
+double perf_handoff_engine(struct perf *p, long iters);
+double perf_handoff_asleep(struct perf *p, long iters);
+double perf_handoff_rate_1(struct perf *p, long iters);
+double perf_handoff_rate_2(struct perf *p, long iters);
+double perf_handoff_rate_4(struct perf *p, long iters);
 /* One line of --scaling, by all ranks; the exit status. ginperf_scaling.c */
 int perf_scaling_run(void);
 

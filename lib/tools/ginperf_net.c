@@ -13,9 +13,9 @@
 #define MIB       ((size_t)1 << 20)
 #define MAX_ROUND 100
 #define BURST     64
+#define DIRECT    "put 8 B until its counter"
+#define MANY      "put 8 B, many"
 #define END       3u /* signal by which the lead lets its partner go */
-
-static gin_t engine; /* a context whose operations go through the engine; ctx NULL: none */
 
 static void check(int st)
 {
@@ -203,7 +203,7 @@ static double run_strong(struct perf *p, long n)
 
 static double run_engine(struct perf *p, long n)
 {
-    return engine.ctx != NULL ? turns(p, &engine, 8, n, gin_weak_inc(0)) : 0;
+    return perf_engine.ctx != NULL ? turns(p, &perf_engine, 8, n, gin_weak_inc(0)) : 0;
 }
 
 static double run_signal(struct perf *p, long n)
@@ -263,7 +263,7 @@ static struct row {
     {"the same by the engine, one way", run_engine, "raw_net_write", 8, 4000, US, 0, {0}, {0}, {0}},
     {"signal alone, one way", run_signal, "raw_net_write", 8, 4000, US, 0, {0}, {0}, {0}},
     {"barrier", run_barrier, "raw_net_write", 8, 4000, US, 0, {0}, {0}, {0}},
-    {"put 8 B, many", run_rate, "raw_net_rate", 8, 200000, MOPS, 0, {0}, {0}, {0}},
+    {MANY, run_rate, "raw_net_rate", 8, 200000, MOPS, 0, {0}, {0}, {0}},
     {"put 1 MiB, many", run_bandwidth, "raw_net_bw", MIB, 100, GBPS, 0, {0}, {0}, {0}},
     {"64 puts of 8 B + quiet", run_burst, NULL, 8, 1000, MOPS, 0, {0}, {0}, {0}},
     {"64 with weak signals + quiet",
@@ -286,6 +286,31 @@ static struct row {
      {0},
      {0},
      {0}},
+    {DIRECT, perf_no_handoff, NULL, 8, 4000, US, 0, {0}, {0}, {0}},
+    {"by the engine, waiter drives", perf_handoff_waiter, DIRECT, 8, 4000, US, 0, {0}, {0}, {0}},
+    {"by the engine, its thread drives",
+     perf_handoff_engine,
+     DIRECT,
+     8,
+     4000,
+     US,
+     0,
+     {0},
+     {0},
+     {0}},
+    {"by the engine, its thread sleeps",
+     perf_handoff_asleep,
+     DIRECT,
+     8,
+     4000,
+     US,
+     0,
+     {0},
+     {0},
+     {0}},
+    {"engine, 1 thread posts", perf_handoff_rate_1, MANY, 8, 200000, MOPS, 0, {0}, {0}, {0}},
+    {"engine, 2 threads post", perf_handoff_rate_2, MANY, 8, 200000, MOPS, 0, {0}, {0}, {0}},
+    {"engine, 4 threads post", perf_handoff_rate_4, MANY, 8, 200000, MOPS, 0, {0}, {0}, {0}},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -415,7 +440,7 @@ static bool open_engine(struct perf *p, gin_devcomm_t *dev)
             printf("# no engine: %s\n", gin_last_error());
         return false;
     }
-    check(gin_open(dev, 0, &engine));
+    check(gin_open(dev, 0, &perf_engine));
     return true;
 }
 

@@ -18,7 +18,9 @@ if ! out=$(timeout 120 ./ginrun -n 2 -H 2 ./ginperf --net --rounds 1 --iters 20 
     exit 1
 fi
 echo "$out"
-for row in 'put 8 B + quiet ' 'get 8 B' 'fetch-add' 'put 8 B + weak signal' 'barrier' 'put 1 MiB, many'; do
+for row in 'put 8 B + quiet ' 'get 8 B' 'fetch-add' 'put 8 B + weak signal' 'barrier' 'put 1 MiB, many' \
+    'by the engine, waiter drives' 'by the engine, its thread drives' \
+    'by the engine, its thread sleeps' 'engine, 4 threads post'; do
     echo "$out" | grep -q "^$row" || { echo "FAIL: no row '$row'"; exit 1; }
 done
 # write, read, message per operation; classes that have no bundles send one write each
