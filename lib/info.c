@@ -146,18 +146,29 @@ static void cuda(const gin_comm_t *comm, gin_caps_t *c)
             "a GPU is looked for with the first call for GPU memory or kernels");
 }
 
-/* Host threads do their operations themselves. */
+/* Those of kernels and those of host threads that leave the network to others. */
 static void engine(const gin_comm_t *comm, gin_caps_t *c)
 {
-    if (c->cap[GIN_CAP_CUDA].have == 0)
-        set(c, GIN_CAP_ENGINE, 0, "serves kernels: %.140s", c->cap[GIN_CAP_CUDA].reason);
-    else if (comm->cuda != NULL && comm->cuda->gpu == NULL)
-        set(c, GIN_CAP_ENGINE, 0, "serves kernels, and this rank has no GPU: %.120s",
-            comm->cuda_why);
-    else if (comm->cuda != NULL && comm->cuda->engine != NULL)
-        set(c, GIN_CAP_ENGINE, 1, "a thread serves the descriptors of kernels by the copy engine");
+    const struct gi_net *net = gi_net_of(comm);
+    char hosts[80], kernels[160];
+    int have = net != NULL || (comm->cuda != NULL && comm->cuda->engine != NULL) ? 1 : -1;
+    if (net != NULL)
+        snprintf(hosts, sizeof(hosts), "host threads: %u thread(s) carry them to the network",
+                 net->n_drivers);
+    else if (comm->net_why[0] != 0)
+        snprintf(hosts, sizeof(hosts), "host threads: no, without a network");
     else
-        set(c, GIN_CAP_ENGINE, -1, "started with the first device communicator for kernels");
+        snprintf(hosts, sizeof(hosts), "host threads: with the network");
+    if (comm->cuda != NULL && comm->cuda->engine != NULL)
+        snprintf(kernels, sizeof(kernels), "kernels: by the copy engine");
+    else if (c->cap[GIN_CAP_CUDA].have == 0 || (comm->cuda != NULL && comm->cuda->gpu == NULL))
+        snprintf(kernels, sizeof(kernels), "kernels: no, %.80s",
+                 comm->cuda != NULL ? comm->cuda_why : c->cap[GIN_CAP_CUDA].reason);
+    else
+        snprintf(kernels, sizeof(kernels), "kernels: with their first device communicator");
+    if (have != 1 && comm->net_why[0] != 0 && strncmp(kernels, "kernels: no", 11) == 0)
+        have = 0;
+    set(c, GIN_CAP_ENGINE, have, "%s; %s", hosts, kernels);
 }
 
 static void multimem(const gin_comm_t *comm, gin_caps_t *c)
