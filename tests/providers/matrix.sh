@@ -8,7 +8,8 @@
 # NETWORKS are names of the list below, blanks between them (default: all); PROGRAMs are names as
 # under tests/ (default: all that need no host of their own). -f: so many times fewer rounds;
 # -q: no table, only what failed. -b: begin at a place that the seed chooses, and nothing new after
-# so many seconds: what is left out is another run's. MATRIX_SEED repeats the dice.
+# so many seconds: what is left out is another run's. MATRIX_SEED repeats the dice. With
+# MP_BACKEND=engine in the environment the contexts are of the backend ENGINE.
 # Status 77 where there is no network, 1 where something failed.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -64,7 +65,7 @@ if grep -q -e '-fsanitize=thread' Makefile 2>/dev/null; then
     exit 77
 fi
 seed=${MATRIX_SEED:-$((RANDOM * 32768 + RANDOM + 1))}
-echo "MATRIX_SEED=$seed"
+echo "MATRIX_SEED=$seed${MP_BACKEND:+ MP_BACKEND=$MP_BACKEND}"
 # around WORD...: the same words, from another one on
 around() {
     local first=$((seed % $# + 1))
