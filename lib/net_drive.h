@@ -26,7 +26,8 @@ void gi_net_drivers_stop(struct gi_net *n);
 /* The core's hook; arg: struct gi_net *. */
 void gi_net_driver_wake(void *arg, uint32_t driver);
 
-/* Tests only, any time: sleep soon, and so long where nothing wakes. 0: as usual. */
+/* Tests only, any time: sleep soon, on the bell alone, and so long where nobody rings. 0: as usual,
+ * from the next ring on. */
 void gi_net_sleep_long(uint64_t ns);
 
 #endif

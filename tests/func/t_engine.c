@@ -245,6 +245,8 @@ static void wake(struct mp *mp)
             mp_barrier(mp);
         }
         gi_net_sleep_long(0);
+        for (uint32_t c = 0; c < CONTEXTS; c++)
+            gi_core_wake(((const struct gi_devcomm *)mp->g.dc->priv)->net[c]);
     }
     EXPECT_OK(gin_comm_barrier(mp->comm));
 }
