@@ -15,6 +15,7 @@
 
 #define TAKE_AT_ONCE 64
 #define COPIED       16u /* most bytes that the core copies */
+#define ADDRESSES    ((uint64_t)1 << GIN_I_DESC_OFF_BITS)
 #define ACTIONS      (GIN_I_DESC_SLOT | GIN_I_DESC_ADD_AT | GIN_I_DESC_SET_AT)
 
 /* ---- names ---- */
@@ -40,6 +41,8 @@ static int find_mine(const struct gi_net_ring *x, const struct gin_i_op *o, uint
         if (w->kind == GIN_KIND_CUDA)
             return gi_fail(GIN_ENOTSUP, "the network does not reach GPU memory yet");
         *addr = (void *)(uintptr_t)(w->local + off);
+    } else if (o->size != 0 && (off == 0 || off + o->size > ADDRESSES)) {
+        return gi_fail(GIN_EINVAL, "%" PRIu64 " bytes at %p are no memory", o->size, *addr);
     }
     *region = NULL;
     if (!x->comm->net->needs_region || o->size == 0 || (copied != NULL && *copied))
@@ -123,6 +126,9 @@ static int amo(struct gi_net_ring *x, const struct gin_i_op *o)
                             .notice = (struct gi_core_notice *)(uintptr_t)o->sig_off};
     if (a.op > GIN_I_AMO_CAS)
         return gi_fail(GIN_EINVAL, "atomic %u is none", (unsigned)a.op);
+    if ((o->size == 0) != (o->sig_off == 0) || ((o->size | o->sig_off) & 7) != 0)
+        return gi_fail(GIN_EINVAL, "an answer to %p and its notice %p", (void *)a.old,
+                       (void *)a.notice);
     int st = check_place(x, o, o->dst_win, o->dst_off, a.bytes, a.op != GIN_I_AMO_FETCH);
     return st == GIN_OK ? gi_core_amo(x->ctx, (int)o->peer, &a) : st;
 }
@@ -181,7 +187,7 @@ static void die(struct gi_net_ring *x, const struct gin_i_op *o, uint64_t ticket
 static void refuse(const struct gin_i_op *o, int status)
 {
     struct gi_core_notice *n = (struct gi_core_notice *)(uintptr_t)o->sig_off;
-    if (o->op >= GIN_I_DESC_AMO && n != NULL)
+    if (o->op >= GIN_I_DESC_AMO && n != NULL && o->size != 0 && (o->sig_off & 7) == 0)
         n->fn(n, status);
 }
 

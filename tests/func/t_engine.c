@@ -266,18 +266,19 @@ MP_TEST_OPT(each_engine_thread_is_woken, .ranks = "2", .hosts = "AB", .env = THR
 
 static void bad_descriptors(struct mp *mp)
 {
+    enum { BAD = 10 };
     gin_devcomm_reqs_t reqs;
     gin_devcomm_reqs_init(&reqs);
-    reqs.contexts = 8;
+    reqs.contexts = BAD + 1;
     if (!up(mp, &reqs))
         return;
     const struct gi_devcomm *d = mp->g.dc->priv;
     uint64_t *word = gin_calloc(mp->comm, 2, 8);
     gin_at_t at = gin_at_ptr(&mp->g, word);
-    struct gin_i_op bad[7];
-    static const int status[7] = {GIN_ERANGE, GIN_ESTATE, GIN_ERANGE, GIN_ERANGE,
-                                  GIN_EINVAL, GIN_ERANGE, GIN_ERANGE};
-    for (int i = 0; i < 7; i++)
+    struct gin_i_op bad[BAD];
+    static const int status[BAD] = {GIN_ERANGE, GIN_ESTATE, GIN_ERANGE, GIN_ERANGE, GIN_EINVAL,
+                                    GIN_ERANGE, GIN_ERANGE, GIN_EINVAL, GIN_EINVAL, GIN_EINVAL};
+    for (int i = 0; i < BAD; i++)
         bad[i] = (struct gin_i_op){.op = GIN_I_DESC_PUT_VALUE,
                                    .peer = (uint32_t)!mp->rank,
                                    .dst_win = gin_i_desc_window(at.win),
@@ -292,7 +293,15 @@ static void bad_descriptors(struct mp *mp)
     bad[5].flags = GIN_I_DESC_COUNTER;
     bad[5].counter = 64;
     bad[6].size = 9;
-    for (uint32_t c = 0; c < 7; c++) {
+    for (int i = 7; i < 9; i++) {
+        bad[i].op = GIN_I_DESC_PUT;
+        bad[i].flags = GIN_I_DESC_LOCAL;
+        bad[i].size = 64;
+    }
+    bad[8].src_off = ((uint64_t)1 << 57) - 8;
+    bad[9].op = GIN_I_DESC_AMO;
+    bad[9].size = (uint64_t)(uintptr_t)word; /* an old value, and nobody to tell */
+    for (uint32_t c = 0; c < BAD; c++) {
         gin_t g;
         EXPECT_OK(gin_open(&mp->dev, c, &g));
         EXPECT_OK(gi_net_ring_post(&d->rings[c], &bad[c], "test"));
@@ -304,7 +313,7 @@ static void bad_descriptors(struct mp *mp)
         EXPECT_FAILS(gin_quiet(&g, gin_thread()), status[c], "is dead");
     }
     gin_t g;
-    EXPECT_OK(gin_open(&mp->dev, 7, &g));
+    EXPECT_OK(gin_open(&mp->dev, BAD, &g));
     EXPECT_OK(gin_put_value(&g, gin_thread(), gin_world(&g), !mp->rank, at, 6, 8, gin_weak_inc(0)));
     EXPECT_OK(gin_wait_signal(&g, gin_thread(), 0, 1));
     EXPECT_EQ_U64(word[0], 6);
