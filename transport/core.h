@@ -181,7 +181,7 @@ struct gi_core_ctx_config {
     uint32_t depth; /* operations under way, 0: default */
     bool shared;    /* used by several threads in turn */
     /* Cells that a NIC may add to (and no CPU does): slot s is at native_off + s * native_stride
-     * of this window at every peer; 0: none. */
+     * of this window at every peer; stride 0: none. */
     uint32_t native_window;
     uint64_t native_off, native_stride;
     struct gi_core_intake intake;

@@ -125,8 +125,8 @@ static int post_put(struct gi_core_ctx *ctx, struct gi_core_op *op)
         st = op->way == GI_CORE_WAY_WHOLE ? post_whole(ctx, op) : post_piece(ctx, op, false);
     if (st != GIN_OK)
         return st;
-    if (op->bytes != 0 && op->way != GI_CORE_WAY_WHOLE &&
-        (op->way == GI_CORE_WAY_IMM || !ctx->plan->remote_complete))
+    bool posts = (op->bytes != 0 && op->way != GI_CORE_WAY_WHOLE) || op->way == GI_CORE_WAY_NATIVE;
+    if (posts && (op->way == GI_CORE_WAY_IMM || !ctx->plan->remote_complete))
         gi_core_loosen(ctx, op->peer, op->seq);
     if (op->way == GI_CORE_WAY_IMM)
         op->peer->imm_hi = op->seq;

@@ -32,7 +32,7 @@ uint64_t gi_core_imm(const struct gi_core_ctx *ctx, const struct gi_core_action 
 static bool native(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
                    const struct gi_core_action *a)
 {
-    return a->kind == GI_CORE_SLOT_ADD && ctx->plan->native && ctx->native_window != 0 &&
+    return a->kind == GI_CORE_SLOT_ADD && ctx->plan->native && ctx->native_stride != 0 &&
            ((p->sent == p->acked && p->msgs == 0 && p->bundled == 0) ||
             (ctx->mutate & GI_CORE_MUTATE_NATIVE) != 0);
 }
@@ -127,7 +127,8 @@ int gi_core_send_native(struct gi_core_ctx *ctx, struct gi_core_op *op)
     if (c == NULL)
         return GIN_EAGAIN;
     struct gi_net_io io = {.peer = rank,
-                           .flags = fence ? GI_NET_FENCE : 0,
+                           .flags = (fence ? GI_NET_FENCE : 0) |
+                                    (ctx->plan->delivered ? GI_NET_DELIVERED : 0),
                            .key = at.key,
                            .remote = at.remote,
                            .len = 8,

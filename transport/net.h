@@ -159,7 +159,7 @@ struct gi_net_memory_desc {
 enum gi_net_flags {
     GI_NET_IMM = 1,       /* deliver imm at the target once the bytes are there; write */
     GI_NET_INLINE = 2,    /* len <= inject: the source may be used again after the call; write */
-    GI_NET_DELIVERED = 4, /* done() when visible at the target; only with dc YES or SAME; write */
+    GI_NET_DELIVERED = 4, /* done() when visible there; only with dc YES or SAME; write, amo_add */
     GI_NET_MORE = 8,      /* another post to this peer follows at once: no doorbell yet */
     GI_NET_FENCE = 16     /* amo_add, with amo_fence */
 };

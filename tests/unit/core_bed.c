@@ -19,6 +19,8 @@
 const struct bed_mask bed_masks[] = {
     {"A", {PASSIVE, ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .amo = GI_NET_AMO_NATIVE, .amo_ordered = true,
            .dc = GI_NET_DC_SAME, .imm_bits = 64}, true},
+    {"A-early", {PASSIVE, ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .amo = GI_NET_AMO_NATIVE,
+                 .amo_ordered = true, .imm_bits = 64}, true},
     {"A-no-cells", {PASSIVE, ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .amo = GI_NET_AMO_NATIVE,
                     .amo_ordered = true, .dc = GI_NET_DC_SAME, .imm_bits = 32}, false},
     {"B64", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .imm_bits = 64}, false},
@@ -227,9 +229,9 @@ static void *open_rank(void *arg)
     if (r->status == GIN_OK)
         r->status = all_well(m, open_memory(r));
     struct gi_core_ctx_config cc = {.cells = {r->cells, sizeof(r->cells[0]), BED_SLOTS, false},
-                                    .native_window = b->mask->native ? BED_CELLS : 0,
+                                    .native_window = BED_CELLS,
                                     .native_off = 8,
-                                    .native_stride = sizeof(r->cells[0]),
+                                    .native_stride = b->mask->native ? sizeof(r->cells[0]) : 0,
                                     .mutate = b->mutate};
     if (r->status == GIN_OK)
         r->status = gi_core_ctx_open(r->core, 1, &cc, &r->ctx);

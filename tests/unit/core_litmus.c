@@ -189,6 +189,10 @@ static unsigned run_quiet(struct bed *b)
         violations += !filled(b, 1, 16, bytes, (unsigned char)i);
         violations += bed_signal(b, 1, 2) != (uint64_t)i;
         violations += *(uint64_t *)(void *)(b->rank[1].memory + 8) != (uint64_t)i;
+        struct gi_core_put alone = {.action = bed_slot(3, 1, (i & 2) != 0)};
+        EXPECT_EQ_INT(bed_put(b, 0, 1, &alone), GIN_OK);
+        EXPECT_EQ_INT(bed_quiet(b, 0, 1), GIN_OK);
+        violations += bed_signal(b, 1, 3) != (uint64_t)i;
         if (b->mutate == 0)
             violations += !gi_core_is_clean(b->rank[0].ctx, 1);
     }
@@ -407,6 +411,7 @@ static const struct {
     {"B-weak-order", run_get, GI_CORE_MUTATE_READS, 0},
     {"B-told", run_quiet, GI_CORE_MUTATE_PROMPT, 0},
     {"A", run_mixed, GI_CORE_MUTATE_NATIVE, 0},
+    {"A-early", run_quiet, GI_CORE_MUTATE_QUIET, 0},
     {"C64", run_strong, GI_CORE_MUTATE_STRONG, 0},
     {"C0", run_strong, GI_CORE_MUTATE_STRONG, 0},
     {"C0", run_weak, GI_CORE_MUTATE_WEAK, 0},

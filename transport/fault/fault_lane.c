@@ -263,6 +263,8 @@ static const char *mistake(const struct gi_net_caps *c, const struct held *h)
     const struct gi_net_io *io = &h->io;
     if (h->kind == K_MSG)
         return h->len > c->msg_max ? "a message too long" : NULL;
+    if ((io->flags & GI_NET_DELIVERED) != 0 && c->dc == GI_NET_DC_NO)
+        return "word of delivery, of which there is none";
     if (h->kind == K_AMO)
         return c->amo != GI_NET_AMO_NATIVE ? "an atomic, of which there are none"
                : (io->flags & GI_NET_FENCE) != 0 && !c->amo_fence
@@ -279,8 +281,6 @@ static const char *mistake(const struct gi_net_caps *c, const struct held *h)
     if ((io->flags & GI_NET_IMM) != 0 &&
         (c->imm_bits == 0 || (c->imm_bits == 32 && io->imm >> 32 != 0)))
         return "an immediate too wide";
-    if ((io->flags & GI_NET_DELIVERED) != 0 && c->dc == GI_NET_DC_NO)
-        return "word of delivery, of which there is none";
     return NULL;
 }
 
@@ -288,13 +288,14 @@ static int append(struct fault_lane *l, const struct held *what, const struct gi
 {
     const struct gi_net_caps *c = &l->d->caps;
     bool inline_ = what->kind == K_WRITE && (what->io.flags & GI_NET_INLINE) != 0;
-    bool early = plan->early && what->kind == K_WRITE && c->dc != GI_NET_DC_SAME &&
-                 (what->io.flags & GI_NET_DELIVERED) == 0;
+    bool late = what->kind == K_WRITE || what->kind == K_AMO;
+    bool early =
+        plan->early && late && c->dc != GI_NET_DC_SAME && (what->io.flags & GI_NET_DELIVERED) == 0;
     struct held *h = malloc(sizeof(*h)), **at = &l->held;
     if (h == NULL)
         return GIN_EAGAIN;
     *h = *what;
-    if (inline_ || early) {
+    if (inline_ || (early && what->kind == K_WRITE)) {
         h->copy = malloc(h->io.len);
         if (h->copy == NULL) {
             free(h);

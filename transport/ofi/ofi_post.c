@@ -48,6 +48,13 @@ static int refuse_dead(int peer)
     return gi_fail(GIN_EPEER, "rank %d is known to be dead", peer);
 }
 
+/* Where every completion says so, nothing is asked. */
+static uint64_t delivery(const struct gi_ofi_lane *l, const struct gi_net_io *io)
+{
+    bool asked = (io->flags & GI_NET_DELIVERED) != 0;
+    return asked && l->domain->caps.dc == GI_NET_DC_YES ? FI_DELIVERY_COMPLETE : 0;
+}
+
 static uint64_t write_flags(const struct gi_ofi_lane *l, const struct gi_net_io *io)
 {
     uint64_t flags = io->req != NULL ? FI_COMPLETION : 0;
@@ -57,9 +64,7 @@ static uint64_t write_flags(const struct gi_ofi_lane *l, const struct gi_net_io 
         flags |= FI_INJECT;
     if (io->flags & GI_NET_MORE)
         flags |= FI_MORE;
-    if ((io->flags & GI_NET_DELIVERED) && l->domain->caps.dc == GI_NET_DC_YES)
-        flags |= FI_DELIVERY_COMPLETE;
-    return flags;
+    return flags | delivery(l, io);
 }
 
 static struct fi_msg_rma rma_message(const struct iovec *iov, void **desc,
@@ -129,6 +134,7 @@ int gi_ofi_amo_add(struct gi_net_lane *head, const struct gi_net_io *io)
     *addend = io->imm;
     flags |= (io->flags & GI_NET_FENCE) ? FI_FENCE : 0;
     flags |= (io->flags & GI_NET_MORE) ? FI_MORE : 0;
+    flags |= delivery(l, io);
     ssize_t rc = fi_atomicmsg(l->ep, &msg, flags);
     return GIN_LIKELY(rc == 0) ? GIN_OK : not_posted(l, io->peer, "adding to a word of", rc);
 }
