@@ -11,8 +11,9 @@
 
 #define ROLLING ((gin_cmp_t)-1)
 
-/* (word - base) cmp operand, in the low bits */
+/* (cells or word - base) cmp operand, in the low bits */
 struct cond {
+    const struct gin_i_cells *cells; /* of a signal; else NULL */
     const uint64_t *word;
     const uint64_t *base; /* NULL: 0 */
     uint64_t operand;
@@ -45,6 +46,8 @@ enum set_mode { SET_ALL = 0, SET_ANY = 1, SET_SOME = 2 };
 
 static inline uint64_t value_of(const struct cond *c)
 {
+    if (c->cells != NULL)
+        return gin_i_cells_above(c->cells, c->base);
     return c->base != NULL ? gin_i_above(c->word, c->base) : GIN_LOAD_ACQUIRE(c->word);
 }
 
@@ -75,7 +78,7 @@ static int entry_holds(struct waiting *w, size_t i)
 {
     const struct set *s = w->set;
     w->id = s->ids[i];
-    w->c.word = &w->g->ctx->signals[w->id].cpu;
+    w->c.cells = &w->g->ctx->signals[w->id];
     w->c.base = &w->g->ctx->bases[w->id].base;
     w->c.operand = s->least[i];
     return holds(&w->c);
@@ -232,7 +235,7 @@ static int on_signal(struct waiting *w, uint32_t id)
     w->what = "signal # of context #, which is #, wanted #";
     w->noun = "signal";
     w->id = id;
-    w->c.word = &ctx->signals[id].cpu;
+    w->c.cells = &ctx->signals[id];
     w->c.base = &ctx->bases[id].base;
     return GIN_OK;
 }

@@ -71,8 +71,8 @@ GIN_STATIC_ASSERT(sizeof(struct gin_i_window) == 64, "a window is one cache line
  * of kernels, raise `cpu` in its host heap.
  */
 struct gin_i_cells {
-    uint64_t cpu; /* CPU peers, by atomic adds */
-    uint64_t net; /* the owner's engine, for network peers */
+    uint64_t cpu; /* CPU peers, and the owner's CPU for network peers, by atomic adds */
+    uint64_t net; /* NICs for network peers, where they have atomics; never a CPU */
     uint64_t gpu; /* GPU peers, by atomic adds over NVLink or PCIe */
     uint64_t unused[5];
 };

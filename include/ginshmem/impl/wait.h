@@ -35,10 +35,35 @@ GIN_OP uint64_t gin_i_take(const uint64_t *cells, uint64_t *base)
     return v - b;
 }
 
+/*
+ * The same of a signal, whose value is the sum of a cell that CPUs raise and one that NICs do. Both
+ * are of one moment, too: adds may be negative.
+ */
+GIN_OP uint64_t gin_i_cells_above(const struct gin_i_cells *cells, const uint64_t *base)
+{
+    uint64_t b, cpu, net;
+    do {
+        b = GIN_LOAD_ACQUIRE(base);
+        cpu = GIN_LOAD_ACQUIRE(&cells->cpu);
+        net = GIN_LOAD_ACQUIRE(&cells->net);
+    } while (
+        GIN_UNLIKELY(((GIN_LOAD_RELAXED(base) ^ b) | (GIN_LOAD_RELAXED(&cells->cpu) ^ cpu)) != 0));
+    return cpu + net - b;
+}
+
+GIN_OP uint64_t gin_i_cells_take(const struct gin_i_cells *cells, uint64_t *base)
+{
+    uint64_t b = GIN_LOAD_ACQUIRE(base), v;
+    do
+        v = GIN_LOAD_ACQUIRE(&cells->cpu) + GIN_LOAD_ACQUIRE(&cells->net);
+    while (!__atomic_compare_exchange_n(base, &b, v, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    return v - b;
+}
+
 /* Value of slot `id`, which the caller has checked. */
 GIN_OP uint64_t gin_i_signal_value(const gin_t *g, uint32_t id)
 {
-    return gin_i_above(&g->ctx->signals[id].cpu, &g->ctx->bases[id].base);
+    return gin_i_cells_above(&g->ctx->signals[id], &g->ctx->bases[id].base);
 }
 
 GIN_OP uint64_t gin_i_counter_value(const gin_t *g, uint32_t id)
@@ -104,7 +129,7 @@ GIN_OP int gin_reset_signal(const gin_t *g, uint32_t id, uint64_t *old)
 {
     if (GIN_UNLIKELY(id >= g->ctx->n_signals))
         return gin_i_bad_id(g, "signal", id, g->ctx->n_signals);
-    uint64_t was = gin_i_take(&g->ctx->signals[id].cpu, &g->ctx->bases[id].base);
+    uint64_t was = gin_i_cells_take(&g->ctx->signals[id], &g->ctx->bases[id].base);
     GIN_STORE_RELAXED(&g->ctx->bases[id].shadow, 0);
     if (old != NULL)
         *old = was;
