@@ -27,12 +27,16 @@ static void fill_config(struct gi_devcomm *d, uint32_t c, struct gi_core_ctx_con
         return;
     if (d->rings != NULL)
         config->intake = gi_net_ring_intake(&d->rings[c]);
-    struct gin_i_cells *cells = (struct gin_i_cells *)(void *)(heap + d->off);
+    uint64_t off = d->off + (uint64_t)c * r->signals * sizeof(struct gin_i_cells);
+    struct gin_i_cells *cells = (struct gin_i_cells *)(void *)(heap + off);
     /* LSA peers raise the same cell, so whoever adds for the network adds atomically, too */
-    config->cells = (struct gi_core_cells){.first = &cells[(size_t)c * r->signals].cpu,
-                                           .stride = sizeof(*cells),
-                                           .n = r->signals,
-                                           .shared = true};
+    config->cells = (struct gi_core_cells){
+        .first = &cells->cpu, .stride = sizeof(*cells), .n = r->signals, .shared = true};
+    if (off + r->signals * sizeof(*cells) > d->comm->net->covered)
+        return; /* on all ranks */
+    config->native_window = gin_i_desc_window(gin_heap_window(d->comm, GIN_KIND_HOST));
+    config->native_off = off + offsetof(struct gin_i_cells, net);
+    config->native_stride = sizeof(*cells);
 }
 
 /* Is a rank reached by process_vm calls, too, which nothing on a context orders? */

@@ -100,6 +100,7 @@ static void open_domain(struct gi_net *n, struct ballot *b)
         .rank = comm->rank,
         .size = comm->size,
         .self_test = true,
+        .any_atomics = gi_fault_needs_atomics(comm->env.test_net),
         .more = test_ops != NULL && test_more != NULL ? test_more(comm->rank) : NULL,
     };
     memset(b, 0, sizeof(*b));

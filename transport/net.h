@@ -131,6 +131,7 @@ struct gi_net_config {
     int rank, size;       /* mine, of the communicator */
     bool self_test;
     bool gpu;         /* device memory will be registered */
+    bool any_atomics; /* those of the target's CPU are welcome, too: amo may be EMULATED */
     const void *more; /* what this implementation's own header says (fault: the inner domain) */
 };
 
@@ -204,8 +205,8 @@ struct gi_net_ops {
     int (*connect)(struct gi_net_lane *l, int peer, const void *blob, uint32_t len);
     int (*write)(struct gi_net_lane *l, const struct gi_net_io *io);
     int (*read)(struct gi_net_lane *l, const struct gi_net_io *io);
-    /* Add to an 8-byte word; len is 8, imm the addend, local unused. Only where amo is native; the
-     * word is never updated by a CPU. */
+    /* Add to an 8-byte word; len is 8, imm the addend, local unused. Only where amo is not NONE;
+     * nothing else than amo_add ever updates the word. */
     int (*amo_add)(struct gi_net_lane *l, const struct gi_net_io *io);
     /* Two-sided, len <= msg_max. The network keeps its own copy; no completion is reported. */
     int (*msg)(struct gi_net_lane *l, int peer, const void *bytes, uint32_t len);

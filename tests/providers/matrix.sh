@@ -35,6 +35,7 @@ Ctiny||class=C,max_msg=96,msg_max=64,inject=8,depth=4,hold=4
 Cagain||class=C,again=500,hold=8
 rxmC|tcp;ofi_rxm|class=C,hold=12,early=1
 shmB|shm|hold=12,early=1
+shmA|shm|class=A,hold=8,early=1
 A||class=A,hold=8,early=1
 D||class=D,hold=8,early=1'
 

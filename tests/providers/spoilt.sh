@@ -3,5 +3,5 @@
 # Programs of the memory model and of each kind of operation over the other providers, and over a
 # network that is as bad as each class allows: some of them each time, half a minute long.
 exec bash "$(dirname "$0")/matrix.sh" -m procs -n 2 -f 200 -b 30 \
-    -w "rxm shm B64 B32 B0 Btiny Bagain C64 C32 C0 Cnodc Ctiny Cagain" "$@" \
+    -w "rxm shm shmA B64 B32 B0 Btiny Bagain C64 C32 C0 Cnodc Ctiny Cagain" "$@" \
     litmus/message func/t_amo

@@ -73,6 +73,28 @@ static void over(const char *provider)
     bed_close(&b);
 }
 
+/* Signals by the provider's own atomics, where it has an order for them. */
+static void over_natives(const char *provider)
+{
+    static struct bed b;
+    if (PT_RACE_DETECTOR)
+        SKIP("libfabric is not built for the thread sanitizer");
+    if (!is_here(provider))
+        SKIP("%s is not here", provider);
+    memset(&b, 0, sizeof(b));
+    b.provider = provider;
+    b.spoilt = "class=A";
+    if (bed_open(&b, bed_mask("A"), 3))
+        for (unsigned round = 0; round < 6; round++) {
+            pt_step("%s, round %u", provider, round);
+            signalled(&b, round);
+            settled(&b, round);
+        }
+    for (int r = 0; r < b.n; r++)
+        EXPECT(gi_core_counts(b.rank[r].ctx)[GI_CORE_N_NATIVE] != 0);
+    bed_close(&b);
+}
+
 TEST(net)
 {
     over("net");
@@ -91,4 +113,9 @@ TEST(rxm)
 TEST(shm)
 {
     over("shm");
+}
+
+TEST(shm_natives)
+{
+    over_natives("shm");
 }

@@ -162,8 +162,11 @@ static int open_net(struct bed *b, struct bed_rank *r, int rank)
 {
     struct gi_net_config inner = {.rank = rank, .size = b->n, .more = b->hub};
     if (b->provider != NULL) {
-        struct gi_net_config net = {.provider = b->provider, .rank = rank, .size = b->n};
-        return gi_ofi_ops.open(&net, &r->domain);
+        struct gi_net_config net = {
+            .provider = b->provider, .rank = rank, .size = b->n, .any_atomics = b->spoilt != NULL};
+        int st = gi_ofi_ops.open(&net, &r->domain);
+        return st == GIN_OK && b->spoilt != NULL ? gi_fault_wrap(b->spoilt, rank, b->n, &r->domain)
+                                                 : st;
     }
     int st = gi_self_ops.open(&inner, &r->inner);
     if (st == GIN_OK && b->inner != NULL)

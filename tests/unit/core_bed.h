@@ -55,6 +55,7 @@ struct bed {
     struct bed_gather *gather;
     const struct gi_net_ops *inner; /* beneath the wrapper, as self but for some calls; or NULL */
     const char *provider; /* over libfabric instead of fault(self), as it is; the mask is unused */
+    const char *spoilt;   /* ... in the words of GINSHMEM_TEST_NET, or NULL */
     uint32_t no_memory;   /* of fault_rank: its allocation that fails while it opens, 0: none */
     bool suspect;         /* with hooks.peer_suspect */
     bool wake;            /* with hooks.wake */

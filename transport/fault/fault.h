@@ -45,6 +45,9 @@ extern const struct gi_net_ops gi_fault_ops;
  * it; where that fails, it stays the caller's. */
 int gi_fault_wrap(const char *text, int rank, int size, struct gi_net_domain **domain);
 
+/* Such a text asks for a class that has atomics: the inner domain needs any_atomics. */
+bool gi_fault_needs_atomics(const char *text);
+
 /* Change the plan of a domain while it is in use; inner stays. Any thread. */
 void gi_fault_set(struct gi_net_domain *d, const struct gi_fault_plan *plan);
 /* Posts to a peer: GIN_EAGAIN for ever, or swallowed in silence; or as before. Any thread. */

@@ -217,10 +217,21 @@ static bool stays_behind(const struct gi_net_caps *c, const struct held *a, cons
     }
 }
 
+static bool inner_fences(const struct fault_lane *l)
+{
+    return l->d->inner->ops->caps(l->d->inner)->amo_fence;
+}
+
+/* A fence that the inner network does not have is waiting for what is under way. */
 static bool may_go(const struct fault_lane *l, const struct held *h)
 {
     for (const struct held *a = l->held; a != h; a = a->next)
         if (stays_behind(&l->d->caps, a, h))
+            return false;
+    if (h->kind != K_AMO || !(h->io.flags & GI_NET_FENCE) || inner_fences(l))
+        return true;
+    for (const struct held *a = l->flying; a != NULL; a = a->next)
+        if (a->io.peer == h->io.peer)
             return false;
     return true;
 }
@@ -234,6 +245,8 @@ static int let_go(struct fault_lane *l, struct held *h)
     if (h->copy != NULL)
         io.local = h->copy;
     io.flags &= ~(unsigned)(GI_NET_MORE | GI_NET_INLINE);
+    if (!inner_fences(l))
+        io.flags &= ~(unsigned)GI_NET_FENCE;
     if (l->d->inner->ops->caps(l->d->inner)->dc == GI_NET_DC_NO)
         io.flags &= ~(unsigned)GI_NET_DELIVERED;
     switch (h->kind) {

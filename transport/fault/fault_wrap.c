@@ -3,7 +3,7 @@
  * The wrapper by a text, for tests that run over the whole library (GINSHMEM_TEST_NET): words of
  * KEY=NUMBER, commas between them. What the text says of capabilities can only take some away.
  *
- *   class=A|B|C|D  the order and atomics of a class
+ *   class=A|B|C|D  the order and atomics of a class; A and D take the target's CPU for a NIC
  *   waw= saw= was= raw= sas= dc= imm= inject= max_msg= msg_max= depth= recvs= local=
  *                  the fields of the record, after the class
  *   hold= early= again= silent= seed=   as in struct gi_fault_plan
@@ -32,15 +32,16 @@ static int bad(const char *word, const char *why)
 static int impose_class(struct gi_net_caps *c, const char *word)
 {
     char name = word[6];
-    bool native = c->amo == GI_NET_AMO_NATIVE, order = c->waw_bytes != 0 && c->saw;
+    bool atomics = c->amo != GI_NET_AMO_NONE, order = c->waw_bytes != 0 && c->saw;
     if (strncmp(word, "class=", 6) != 0 || name < 'A' || name > 'D' || word[7] != 0)
         return bad(word, "is no class");
-    if ((name == 'A' || name == 'D') && !native)
+    if ((name == 'A' || name == 'D') && !atomics)
         return gi_fail(GIN_ENOTSUP, "class %c needs atomics, and %s has none", name, c->name);
     if ((name == 'A' || name == 'B') && !order)
         return gi_fail(GIN_ENOTSUP, "class %c needs order, and %s has none", name, c->name);
-    if (name == 'B' || name == 'C')
-        c->amo = GI_NET_AMO_NONE;
+    if (name == 'A' && !c->amo_ordered)
+        return gi_fail(GIN_ENOTSUP, "class A needs ordered atomics, and %s has none", c->name);
+    c->amo = name == 'A' || name == 'D' ? GI_NET_AMO_NATIVE : GI_NET_AMO_NONE;
     if (name == 'C' || name == 'D') {
         c->waw_bytes = 0;
         c->saw = c->was = c->raw = c->sas = c->amo_ordered = false;
@@ -156,6 +157,11 @@ static int parse(struct spec *s, const char *text, int rank)
             s->plan.first[i] = 0;
     }
     return st;
+}
+
+bool gi_fault_needs_atomics(const char *text)
+{
+    return strstr(text, "class=A") != NULL || strstr(text, "class=D") != NULL;
 }
 
 int gi_fault_wrap(const char *text, int rank, int size, struct gi_net_domain **domain)

@@ -107,6 +107,7 @@ static int domain_open(const struct gi_net_config *config, struct gi_net_domain 
                                .nic = config->nic,
                                .ranks = config->size,
                                .hmem = config->gpu,
+                               .atomics = config->any_atomics,
                                .names = more != NULL ? more->names : NULL};
     struct gi_ofi_tried absent = {""}, useless = {""};
     struct gi_ofi_pick pick;

@@ -171,7 +171,7 @@ static bool has_device_atomics(const char *provider)
 static int climb(const char *provider, const struct gi_ofi_want *want, struct gi_ofi_pick *pick,
                  const char **why)
 {
-    bool atomic = has_device_atomics(provider);
+    bool atomic = want->atomics || has_device_atomics(provider);
     const char *first = NULL;
     int rc = -FI_ENODATA;
     for (unsigned i = 0; i < 16; i++) {

@@ -14,6 +14,7 @@ struct gi_ofi_want {
     const char *nic;      /* domain (network interface, device); NULL or "": any */
     int ranks;            /* of the job; sizes tables. 0: not known */
     bool hmem;            /* GPU memory, if the provider can */
+    bool atomics;         /* also those that the target's CPU applies, where they cost no order */
     /* Where no provider is named: what to choose from, NULL behind the last; NULL: own list. */
     const char *const *names;
 };

@@ -16,6 +16,9 @@ enum field { MEET, PASSIVE, IMM, IMM_SOURCE, DC, WAIT, OVERRUN, FENCE, RECVS, AM
 #define V(a, b) FI_VERSION(a, b)
 #define FOREVER UINT32_MAX
 
+/* Then signals ride in immediates, which come with the put and need no more of that processor. */
+#define EMULATED "the target's processor applies them when it makes progress"
+
 /* Versions of libfabric: from `since` on, before `until`. */
 static const struct {
     const char *provider; /* '*' at an end: anything */
@@ -25,6 +28,12 @@ static const struct {
     const char *reason; /* NULL: the usual case, not worth a word */
 } rows[] = {
     {"*;ofi_rxm", ANY, FOREVER, IMM_SOURCE, 0, "some source's, not the right one"},
+    {"*;ofi_rxm", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
+    {"*;ofi_rxd", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
+    {"shm", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
+    {"efa", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
+    {"opx", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
+    {"psm3", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
     {"sockets", ANY, FOREVER, PASSIVE, 1, NULL},
     {"sockets", ANY, FOREVER, AMO, GI_NET_AMO_NATIVE, "atomics are applied by its own thread"},
     {"sockets", ANY, FOREVER, RECVS, 32, "messages without a posted receive crash it"},
