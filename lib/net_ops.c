@@ -128,14 +128,15 @@ static inline struct gi_core_ctx *context_of(const gin_t *g)
     return gi_devcomm_of(g)->net[g->ctx->index];
 }
 
-/* What a context died of, or what the core said of one operation. */
+/* What the rank failed of, or what the context died of, or what the core said of one operation. */
 static int failure(const gin_t *g, struct gi_core_ctx *ctx, int world, int st, const char *call)
 {
-    int rank = -1;
-    const char *text = NULL;
-    int sticky = gi_core_ctx_status(ctx, &rank, &text);
+    const char *text = NULL, *own = NULL;
+    int sticky = gi_core_ctx_status(ctx, NULL, &text);
     if (sticky != GIN_OK && g != NULL)
         GIN_STORE_RELAXED(&g->ctx->error, sticky);
+    if (world >= 0 && gi_core_peer_status(ctx, world, &own) == st)
+        return gi_fail(st, "%s: %s", call, own);
     if (st == sticky && text != NULL)
         return gi_fail(st, "%s: %s", call, text);
     if (world >= 0)
@@ -372,17 +373,32 @@ int gi_net_complete(const gin_t *g, int world, enum gin_i_flush_what what,
     return st;
 }
 
+/* What is left until then, at least a look. */
+static uint64_t left(uint64_t deadline)
+{
+    uint64_t now = gi_now_ns();
+    return now < deadline ? deadline - now : 1;
+}
+
+/* A context that is dead has nothing more to say of the others: all are waited for, in one time,
+ * and the first failure is told. */
 int gi_net_quiet_all(gin_comm_t *comm, const char *call)
 {
+    uint64_t deadline = gi_deadline_in(comm->env.coll_timeout);
+    char why[256];
     int st = GIN_OK;
     if (comm->net == NULL)
         return GIN_OK;
     for (struct gi_devcomm *d = comm->devcomms; d != NULL; d = d->next)
-        for (uint32_t c = 0; st == GIN_OK && d->net != NULL && c <= d->reqs.contexts; c++) {
+        for (uint32_t c = 0; d->net != NULL && c <= d->reqs.contexts; c++) {
             struct until u = all_so_far(NULL, d, c, GI_CORE_ALL, GIN_I_QUIET);
-            st = wait_until(&u, comm, comm->env.coll_timeout, false, call);
+            int one = wait_until(&u, comm, left(deadline), false, call);
+            if (st != GIN_OK || one == GIN_OK)
+                continue;
+            st = one;
+            snprintf(why, sizeof(why), "%.250s", gin_last_error());
         }
-    return st;
+    return st == GIN_OK ? GIN_OK : gi_fail(st, "%s", why);
 }
 
 uint64_t gi_net_mark(const gin_t *g, int world)

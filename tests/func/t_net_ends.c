@@ -4,6 +4,7 @@
  * them, on a network that is made to do so.
  */
 #include <string.h>
+#include "net_ops.h"
 #include "tests/func/made_net.h"
 
 /* clang-format off */
@@ -63,6 +64,70 @@ MP_TEST_OPT(waits_end_with_their_context, .ranks = "2", .hosts = "AB", .only = M
     mp_barrier(mp);
     EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
     EXPECT_OK(gin_free(mp->comm, word));
+    made_down(mp);
+}
+
+/* Two ranks are gone, one after the other: each is called by its name. */
+MP_TEST_OPT(failures_name_their_rank, .ranks = "3", .hosts = "ABC", .only = MP_THREADS,
+            .bare = true)
+{
+    char *block = NULL;
+    if (!made_up(mp, NULL) || !mp_dev(mp, NULL) ||
+        !EXPECT((block = gin_calloc(mp->comm, 1, 64)) != NULL))
+        return;
+    gin_team_t w = gin_world(&mp->g);
+    gin_at_t at = gin_at_ptr(&mp->g, block);
+    if (mp->rank == 0) {
+        gi_core_peer_dead(mp->comm->net->core, 1, "it went first");
+        gi_core_peer_dead(mp->comm->net->core, 2, "it went, too");
+        struct gi_core_ctx *ctx = mp->comm->devcomms->net[0];
+        while (gi_core_peer_status(ctx, 1, NULL) == GIN_OK ||
+               gi_core_peer_status(ctx, 2, NULL) == GIN_OK)
+            gi_net_progress(mp->comm);
+        EXPECT_FAILS(gin_put_value(&mp->g, gin_thread(), w, 1, at, 1, 8, gin_no_action()),
+                     GIN_EPEER, "rank 1");
+        EXPECT_FAILS(gin_put_value(&mp->g, gin_thread(), w, 2, at, 1, 8, gin_no_action()),
+                     GIN_EPEER, "rank 2");
+    }
+    mp_barrier(mp);
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+    made_down(mp);
+}
+
+static void *let_it_take(void *arg)
+{
+    gi_os_sleep_ns(20000000);
+    gi_fault_peer(arg, 1, GI_FAULT_PEER_WELL);
+    return NULL;
+}
+
+/* One context is dead; what is queued on the next one is waited for nevertheless. */
+MP_TEST_OPT(quiet_goes_past_a_dead_context, .ranks = "2", .hosts = "AB", .only = MP_THREADS,
+            .bare = true)
+{
+    static uint64_t *word[2];
+    pthread_t thread;
+    gin_t next;
+    if (!made_up(mp, NULL) || !mp_dev(mp, NULL) ||
+        !EXPECT((word[mp->rank] = gin_calloc(mp->comm, 1, 64)) != NULL))
+        return;
+    EXPECT_OK(gin_open(&mp->dev, 1, &next));
+    mp_barrier(mp);
+    if (mp->rank == 0) {
+        struct gi_core_ctx *first = mp->comm->devcomms->net[0];
+        gi_core_enter(first);
+        gi_core_ctx_fail(first, GIN_ENET, "made to fail");
+        gi_core_leave(first);
+        gi_fault_peer(made.rank[0].domain, 1, GI_FAULT_PEER_AGAIN);
+        EXPECT_OK(gin_put_value(&next, gin_thread(), gin_world(&next), 1,
+                                gin_at_ptr(&next, word[0]), 7, 8, gin_no_action()));
+        EXPECT_EQ_INT(pthread_create(&thread, NULL, let_it_take, made.rank[0].domain), 0);
+        EXPECT_FAILS(gi_net_quiet_all(mp->comm, "quiet"), GIN_ENET, "made to fail");
+        EXPECT_EQ_U64(GIN_LOAD_ACQUIRE(word[1]), 7);
+        pthread_join(thread, NULL);
+    }
+    mp_barrier(mp);
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
     made_down(mp);
 }
 
