@@ -124,7 +124,7 @@ int gin_i_amo(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
               enum gin_i_amo_op op, uint32_t bytes, uint64_t value, uint64_t expected,
               uint64_t *old)
 {
-    void *word;
+    void *word = NULL;
     struct gi_gpu_spot gpu = {.w = NULL};
     int world;
     if ((unsigned)op > GIN_I_AMO_CAS || (bytes != 4 && bytes != 8))

@@ -157,7 +157,8 @@ static int start(struct gi_cuda *c)
     pthread_mutex_init(&e->lock, NULL);
     e->comm = c->comm;
     e->gpu = c->gpu;
-    e->crowded = gi_os_cores() < 2 * e->comm->node_size;
+    int cores = gi_os_cores(); /* and whatever host ids say */
+    e->crowded = cores < 2 * e->comm->node_size || cores < e->comm->sharing;
     int st = open_streams(e);
     if (st == GIN_OK) {
         int err = gi_os_thread(&e->thread, run, e, "gin-engine");

@@ -82,6 +82,20 @@ static uint64_t *counter_of(const struct gi_net_ring *x, const struct gin_i_op *
 
 /* ---- operations ---- */
 
+/* The core keeps the status of a peer that is lost, and goes on with the others. */
+static bool is_fatal(int status)
+{
+    return status != GIN_OK && status != GIN_EPEER && status != GIN_ENET;
+}
+
+/* The core refuses without a text, but for want of memory. */
+static int told(int st)
+{
+    return !is_fatal(st) || st == GIN_EAGAIN || st == GIN_ENOMEM
+               ? st
+               : gi_fail(st, "the network refuses it (%s)", gin_status_name(st));
+}
+
 static int put(struct gi_net_ring *x, const struct gin_i_op *o, bool more)
 {
     void *src = (void *)(uintptr_t)&o->immediate;
@@ -100,7 +114,7 @@ static int put(struct gi_net_ring *x, const struct gin_i_op *o, bool more)
         st = gi_fail(GIN_ERANGE, "a value of %" PRIu64 " bytes", o->size);
     }
     p.src = src;
-    return st == GIN_OK ? gi_core_put(x->ctx, (int)o->peer, &p) : st;
+    return st == GIN_OK ? told(gi_core_put(x->ctx, (int)o->peer, &p)) : st;
 }
 
 static int get(struct gi_net_ring *x, const struct gin_i_op *o)
@@ -110,7 +124,7 @@ static int get(struct gi_net_ring *x, const struct gin_i_op *o)
     int st = check_place(x, o, o->src_win, o->src_off, o->size, false);
     if (st == GIN_OK)
         st = find_mine(x, o, o->dst_win, o->dst_off, NULL, &p.dst, &p.region);
-    return st == GIN_OK ? gi_core_get(x->ctx, (int)o->peer, &p) : st;
+    return st == GIN_OK ? told(gi_core_get(x->ctx, (int)o->peer, &p)) : st;
 }
 
 /* Threads of the program leave the addresses of old value and notice, 0: not wanted. */
@@ -130,7 +144,7 @@ static int amo(struct gi_net_ring *x, const struct gin_i_op *o)
         return gi_fail(GIN_EINVAL, "an answer to %p and its notice %p", (void *)a.old,
                        (void *)a.notice);
     int st = check_place(x, o, o->dst_win, o->dst_off, a.bytes, a.op != GIN_I_AMO_FETCH);
-    return st == GIN_OK ? gi_core_amo(x->ctx, (int)o->peer, &a) : st;
+    return st == GIN_OK ? told(gi_core_amo(x->ctx, (int)o->peer, &a)) : st;
 }
 
 static int carry_out(struct gi_net_ring *x, const struct gin_i_op *o, bool more)
@@ -154,12 +168,6 @@ static int carry_out(struct gi_net_ring *x, const struct gin_i_op *o, bool more)
 }
 
 /* ---- a turn ---- */
-
-/* The core keeps the status of a peer that is lost, and goes on with the others. */
-static bool is_fatal(int status)
-{
-    return status != GIN_OK && status != GIN_EPEER && status != GIN_ENET;
-}
 
 /* Tickets are with the network up to the first one that is held or parked. A failed one is either
  * as long as it fails, so that this stops there for good. */
