@@ -102,7 +102,7 @@ static int put(struct gi_net_ring *x, const struct gin_i_op *o, bool more)
     struct gi_core_put p = {.window = o->dst_win,
                             .off = o->dst_off,
                             .bytes = o->size,
-                            .more = more,
+                            .more = more || (o->flags & GIN_I_DESC_MORE) != 0,
                             .copy = o->size <= COPIED,
                             .counter = counter_of(x, o)};
     int st = find_action(x, o, &p.action);

@@ -145,6 +145,7 @@ int gi_net_ring_put(struct gi_net_ring *x, int world, const struct gi_core_put *
                          .dst_win = p->window,
                          .dst_off = p->off,
                          .size = p->bytes};
+    o.flags |= p->more ? GIN_I_DESC_MORE : 0;
     set_action(&o, &p->action);
     set_counter(x, &o, p->counter);
     if (p->bytes != 0 && p->bytes <= sizeof(o.immediate)) {

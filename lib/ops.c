@@ -23,7 +23,7 @@ struct op {
     uint64_t *word; /* of the action; NULL: none, or by the network */
     gin_action_t action;
     bool net_action; /* the action takes the network */
-    bool nic_only;
+    bool nic_only, more;
     uint64_t *counter;
     gin_at_t at; /* the peer's place */
     /* in GPU memory instead; w NULL: they are not */
@@ -55,6 +55,7 @@ static int op_opt(struct op *o, const gin_op_opt_t *opt)
                        o->call, opt->local.kind, opt->flags, opt->given_release,
                        opt->required_release, opt->reserved);
     o->nic_only = (opt->flags & GIN_NIC_ONLY) != 0;
+    o->more = (opt->flags & GIN_MORE) != 0;
     if (o->nic_only && o->comm->net == NULL)
         return gi_fail(GIN_ENOTSUP, "%s: GIN_NIC_ONLY: there is no network: %s", o->call,
                        gi_net_why(o->comm));
@@ -302,6 +303,7 @@ static int op_put_net(struct op *o)
         .off = o->at.off,
         .src = o->local,
         .bytes = o->bytes,
+        .more = o->more,
         .action = net_action(o),
         .counter = o->counter,
     };

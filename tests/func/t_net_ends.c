@@ -17,6 +17,11 @@ static const struct gi_net_caps registered = {
     .max_msg = 4096, .msg_max = 128, .depth = 64,
     .waw_bytes = GI_NET_UNLIMITED, .saw = true, .was = true, .raw = true, .sas = true,
     .imm_bits = 64, .mr_local = true, .name = "registered", .version = "0", .notes = ""};
+/* Its targets move small puts themselves. */
+static const struct gi_net_caps bundling = {
+    .max_msg = 4096, .msg_max = 128, .depth = 64,
+    .waw_bytes = GI_NET_UNLIMITED, .saw = true, .was = true, .raw = true, .sas = true,
+    .imm_bits = 64, .name = "bundling", .version = "0", .notes = ""};
 /* clang-format on */
 
 /* ---- waits end with the network ---- */
@@ -92,6 +97,45 @@ MP_TEST_OPT(failures_name_their_rank, .ranks = "3", .hosts = "ABC", .only = MP_T
     mp_barrier(mp);
     EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
     made_down(mp);
+}
+
+/* Even the first small put shares a message, if others are promised to follow. */
+static void first_put(struct mp *mp, uint32_t backend)
+{
+    gin_op_opt_t more = {.flags = GIN_MORE};
+    gin_stats_t stats = {.size_of = sizeof(stats)};
+    gin_devcomm_reqs_t reqs;
+    uint64_t *word = NULL;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.backend = backend;
+    if (!made_up(mp, &bundling) || !mp_dev(mp, &reqs) ||
+        !EXPECT((word = gin_calloc(mp->comm, 1, 64)) != NULL))
+        return;
+    gin_team_t w = gin_world(&mp->g);
+    if (mp->rank == 0) {
+        EXPECT_OK(gin_put_value_x(&mp->g, gin_thread(), w, 1, gin_at_ptr(&mp->g, word), 7, 8,
+                                  gin_weak_inc(0), &more));
+        EXPECT_OK(gin_quiet(&mp->g, gin_thread()));
+        EXPECT_OK(gin_stats(mp->comm, &stats));
+        EXPECT_EQ_U64(stats.net_bundled, 1);
+    } else {
+        EXPECT_OK(gin_wait_signal(&mp->g, gin_thread(), 0, 1));
+        EXPECT_EQ_U64(*word, 7);
+    }
+    mp_barrier(mp);
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+    made_down(mp);
+}
+
+MP_TEST_OPT(more_is_a_promise, .ranks = "2", .hosts = "AB", .only = MP_THREADS, .bare = true)
+{
+    first_put(mp, GIN_BACKEND_DIRECT);
+}
+
+MP_TEST_OPT(more_is_a_promise_to_engines, .ranks = "2", .hosts = "AB", .only = MP_THREADS,
+            .bare = true)
+{
+    first_put(mp, GIN_BACKEND_ENGINE);
 }
 
 static void *let_it_take(void *arg)

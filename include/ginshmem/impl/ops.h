@@ -85,7 +85,8 @@ GIN_OP void gin_i_count(const gin_t *g, const gin_op_opt_t *opt)
 GIN_OP int gin_put_x(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t dst,
                      gin_at_t src, size_t bytes, gin_action_t remote, const gin_op_opt_t *opt)
 {
-    if (GIN_UNLIKELY(gin_i_opt_slow(g, opt)))
+    int more = opt != NULL && (opt->flags & GIN_MORE) != 0; /* of use to the network alone */
+    if (GIN_UNLIKELY(gin_i_opt_slow(g, opt) || (more && gin_i_lsa(g, team, peer) < 0)))
         return gin_i_put(g, grp, team, peer, dst, src, bytes, &remote, opt);
     int st = gin_put(g, grp, team, peer, dst, src, bytes, remote);
     if (GIN_LIKELY(st == GIN_OK))
