@@ -85,6 +85,11 @@ static int check_features(const gin_devcomm_reqs_t *r)
 {
     if (r->backend == GIN_BACKEND_GDA)
         return gi_fail(GIN_ENOTSUP, "gin_devcomm_create: backend GDA is not built; use AUTO");
+    if (r->traffic_class != -1)
+        return gi_fail(GIN_ENOTSUP,
+                       "gin_devcomm_create: traffic_class is %" PRId32
+                       ", and networks are opened with the provider's own here; pass -1",
+                       r->traffic_class);
     if (r->multimem == GIN_MULTIMEM_NEEDED && r->device == GIN_DEVICE_HOST)
         return gi_fail(GIN_ENOTSUP,
                        "gin_devcomm_create: multimem: host memory has no multicast addresses");
