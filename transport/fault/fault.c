@@ -37,6 +37,13 @@ int gi_fault_call(struct fault_domain *d, enum gi_fault_call call)
     return st;
 }
 
+void gi_fault_uncount(struct fault_domain *d, enum gi_fault_call call)
+{
+    pthread_mutex_lock(&d->lock);
+    d->calls[call] -= d->calls[call] != 0;
+    pthread_mutex_unlock(&d->lock);
+}
+
 void gi_fault_plan_now(struct fault_domain *d, struct gi_fault_plan *plan)
 {
     pthread_mutex_lock(&d->lock);

@@ -23,6 +23,8 @@ extern const struct gi_net_ops gi_fault_ops;
 
 /* Count a call; its status as planned, GIN_OK: as it comes. */
 int gi_fault_call(struct fault_domain *d, enum gi_fault_call call);
+/* It was not taken and will be tried again: only then it is the n-th. */
+void gi_fault_uncount(struct fault_domain *d, enum gi_fault_call call);
 uint64_t gi_fault_below(struct fault_domain *d, uint64_t below);            /* a random number */
 void gi_fault_plan_now(struct fault_domain *d, struct gi_fault_plan *plan); /* a copy */
 

@@ -333,6 +333,23 @@ static int append(struct fault_lane *l, const struct held *what, const struct gi
     return GIN_OK;
 }
 
+/* What is not to fail. */
+static int take(struct fault_lane *l, const struct held *what, const struct gi_fault_plan *plan)
+{
+    struct fault_domain *d = l->d;
+    if (plan->again != 0 && gi_fault_below(d, 1000) < plan->again)
+        return GIN_EAGAIN;
+    if (what->kind == K_WRITE && plan->silent != 0 && gi_fault_below(d, 1000) < plan->silent)
+        return what->io.req != NULL ? tell_later(l, what->io.req, what->io.peer, GIN_OK, 0, "")
+                                    : GIN_OK;
+    if (l->n_held > plan->hold || l->in_use >= d->caps.depth + plan->hold)
+        return GIN_EAGAIN;
+    int st = append(l, what, plan);
+    if (st == GIN_OK && (what->io.flags & GI_NET_MORE) != 0)
+        l->more = what->io.peer;
+    return st;
+}
+
 static int post(struct fault_lane *l, const struct held *what, enum gi_fault_call call)
 {
     struct fault_domain *d = l->d;
@@ -354,16 +371,9 @@ static int post(struct fault_lane *l, const struct held *what, enum gi_fault_cal
         return st;
     if (st != GIN_OK)
         return tell_later(l, what->io.req, what->io.peer, st, plan.provider_error, "made to fail");
-    if (plan.again != 0 && gi_fault_below(d, 1000) < plan.again)
-        return GIN_EAGAIN;
-    if (what->kind == K_WRITE && plan.silent != 0 && gi_fault_below(d, 1000) < plan.silent)
-        return what->io.req != NULL ? tell_later(l, what->io.req, what->io.peer, GIN_OK, 0, "")
-                                    : GIN_OK;
-    if (l->n_held > plan.hold || l->in_use >= d->caps.depth + plan.hold)
-        return GIN_EAGAIN;
-    st = append(l, what, &plan);
-    if (st == GIN_OK && (what->io.flags & GI_NET_MORE) != 0)
-        l->more = what->io.peer;
+    st = take(l, what, &plan);
+    if (st == GIN_EAGAIN)
+        gi_fault_uncount(d, call);
     return st;
 }
 
