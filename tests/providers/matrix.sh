@@ -42,7 +42,7 @@ D||class=D,hold=8,early=1'
 programs='func/t_amo func/t_barrier func/t_barrier_edge func/t_bounds func/t_counter func/t_devcomm
 func/t_flush func/t_heap func/t_lsa func/t_put_get func/t_put_value func/t_signal_basic
 func/t_status func/t_team func/t_threads func/t_window litmus/message litmus/order litmus/reset
-litmus/sets litmus/waits'
+litmus/sets litmus/waits providers/failing'
 
 ranks='2 3' mode='' factor=10 quiet=0 wanted='' budget=0
 while getopts 'n:m:f:w:b:q' o; do
@@ -100,9 +100,13 @@ network() {
 
 # cell NETWORK PROGRAM
 cell() {
-    local began=$SECONDS rc
+    local began=$SECONDS rc more=
+    case $2 in providers/failing)
+        more=-L # it makes a network of its own, over this provider
+        [ -z "${GINSHMEM_TEST_NET-}" ] || { result=- && return; } ;;
+    esac
     # shellcheck disable=SC2086
-    timeout $((budget == 0 ? 600 : 240)) "tests/$2" -n "$ranks" ${mode:+-m "$mode"} -H ABCDEFGH -f "$factor" >"$log" 2>&1
+    timeout $((budget == 0 ? 600 : 240)) "tests/$2" -n "$ranks" ${mode:+-m "$mode"} -H ABCDEFGH -f "$factor" $more >"$log" 2>&1
     rc=$?
     case $rc in
         0) result=ok ;;
@@ -110,6 +114,8 @@ cell() {
         124 | 137) result=HANG ;;
         *) result=FAIL ;;
     esac
+    # it has tests, but none for so few ranks
+    [ $rc = 1 ] && grep -q 'no test of that name' "$log" && rc=77 result=skip
     ran=$((ran + 1))
     [ $result != ok ] || result="$((SECONDS - began))s"
     [ $rc = 0 ] || [ $rc = 77 ] || {
