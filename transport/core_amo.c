@@ -133,8 +133,8 @@ void gi_core_amo_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
 void gi_core_amo_replied(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                          const struct gi_core_msg *m)
 {
-    struct gi_core_op *op = &ctx->ops_memory[m->reply.reply < ctx->n_ops ? m->reply.reply : 0];
-    if (m->reply.reply >= ctx->n_ops || op->turn != m->reply.reply_turn || op->peer != p ||
+    struct gi_core_op *op = &ctx->ops_memory[m->reply.reply < ctx->all_ops ? m->reply.reply : 0];
+    if (m->reply.reply >= ctx->all_ops || op->turn != m->reply.reply_turn || op->peer != p ||
         op->kind != GI_CORE_AMO || op->replied || op->told || op->done || !op->posted) {
         gi_core_refuse(ctx, NULL, GIN_EINVAL, m, m->reply.reply, 0);
         return;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Contexts: a lane, the peers' state, and the pools, whose sizes bound what can be under way. The
- * peers' state is zeroed memory of which only what is used gets pages.
+ * peers' state is zeroed memory of which only what is used gets pages, and so are the pools' spare
+ * entries, as many again, for those that are lost with a peer.
  */
 #include "transport/core_int.h"
 
@@ -44,8 +45,10 @@ static int make_pools(struct gi_core_ctx *ctx, uint32_t depth)
     ctx->peer_ops = alone ? ctx->n_ops : ctx->n_ops / 4;
     ctx->peer_pieces = alone ? ctx->n_chunks : at_least_1(ctx->n_chunks / 2);
     ctx->peers = calloc((size_t)ctx->core->config.size, sizeof(*ctx->peers));
-    ctx->ops_memory = calloc(ctx->n_ops, sizeof(*ctx->ops_memory));
-    ctx->chunks_memory = calloc(ctx->n_chunks, sizeof(*ctx->chunks_memory));
+    ctx->all_ops = 2 * (ctx->fresh_ops = ctx->n_ops);
+    ctx->all_chunks = 2 * (ctx->fresh_chunks = ctx->n_chunks);
+    ctx->ops_memory = calloc(ctx->all_ops, sizeof(*ctx->ops_memory));
+    ctx->chunks_memory = calloc(ctx->all_chunks, sizeof(*ctx->chunks_memory));
     if (ctx->peers == NULL || ctx->ops_memory == NULL || ctx->chunks_memory == NULL)
         return gi_fail(GIN_ENOMEM, "no memory for a context's %u operations", ctx->n_ops);
     for (uint32_t i = ctx->n_ops; i-- > 0;) {
@@ -61,7 +64,7 @@ static int make_pools(struct gi_core_ctx *ctx, uint32_t depth)
     struct gi_net_domain *d = ctx->core->domain[ctx->rail];
     struct gi_net_memory_desc memory = {.kind = GI_NET_HOST,
                                         .addr = ctx->ops_memory,
-                                        .bytes = ctx->n_ops * sizeof(*ctx->ops_memory)};
+                                        .bytes = ctx->all_ops * sizeof(*ctx->ops_memory)};
     return d->ops->reg(d, &memory, &ctx->ops_mr);
 }
 

@@ -126,6 +126,8 @@ void gi_core_peer_fail(struct gi_core_ctx *ctx, struct gi_core_peer *p, int stat
         gi_core_gone(ctx, p);
     if (first)
         fail_all(ctx, p, status);
+    if (p->gone)
+        gi_core_replace(ctx, p);
     if (status == GIN_EPEER && first)
         suspect(ctx->core, rank, why);
 }

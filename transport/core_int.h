@@ -227,7 +227,8 @@ struct gi_core_op {
     bool told;    /* counter and notice */
     bool done;    /* complete; leaves the queues when it is first */
     bool queued_ctx, queued_peer, ready;
-    bool msg; /* it is a message, or ends with one */
+    bool msg;  /* it is a message, or ends with one */
+    bool lost; /* it failed, and the network has pieces of it */
     int status;
     uint32_t window;
     uint64_t off, bytes, offset; /* offset: bytes posted */
@@ -289,20 +290,22 @@ struct gi_core_peer {
     uint64_t bundles;              /* messages to it up to and with the last bundle */
     uint64_t early_mask;
     uint32_t reply_head, reply_count;
-    uint32_t ops;    /* in its queue */
-    uint32_t msgs;   /* ... of which so many are messages, or end with one */
-    uint32_t pieces; /* with the network */
-    uint32_t gets;   /* GET operations posted and not done */
-    uint32_t amos;   /* replies owed */
-    uint32_t heard;  /* signs of life of its process; counts, like the next two */
-    uint32_t moved;  /* completions that its NIC may have made alone */
-    uint32_t taken;  /* posts that the network took */
-    uint32_t again;  /* posts refused since one was taken */
-    uint32_t ahead;  /* pieces that were under way when the echo left */
-    uint64_t bytes;  /* with the network */
-    int32_t status;  /* GIN_OK, or why no operation goes to it any more; stored after why */
-    char *why;       /* text for it, or NULL */
-    bool gone;       /* nor anything else: its own operations get no answers either */
+    uint32_t ops;                   /* in its queue */
+    uint32_t msgs;                  /* ... of which so many are messages, or end with one */
+    uint32_t pieces;                /* with the network */
+    uint32_t gets;                  /* GET operations posted and not done */
+    uint32_t amos;                  /* replies owed */
+    uint32_t heard;                 /* signs of life of its process; counts, like the next two */
+    uint32_t moved;                 /* completions that its NIC may have made alone */
+    uint32_t taken;                 /* posts that the network took */
+    uint32_t again;                 /* posts refused since one was taken */
+    uint32_t ahead;                 /* pieces that were under way when the echo left */
+    uint32_t stuck;                 /* lost operations that have not come back from the network */
+    uint32_t lent_ops, lent_pieces; /* of those and of pieces: so many were replaced */
+    uint64_t bytes;                 /* with the network */
+    int32_t status; /* GIN_OK, or why no operation goes to it any more; stored after why */
+    char *why;      /* text for it, or NULL */
+    bool gone;      /* nor anything else: its own operations get no answers either */
     bool active, dirty, pushing;
     bool ack_now; /* it wants to know at once */
     bool probe;   /* the watchdog wants an echo */
@@ -336,16 +339,18 @@ struct gi_core_ctx {
     struct gi_core_peer *peers;
     uint64_t issued;
     struct gi_core_op *first, *last; /* in order of numbers */
-    struct gi_core_op *free_ops, *ops_memory;
-    struct gi_core_chunk *free_chunks, *chunks_memory;
+    struct gi_core_op *free_ops, *spare_ops, *ops_memory;
+    struct gi_core_chunk *free_chunks, *spare_chunks, *chunks_memory;
     struct gi_core_peer *active, *dirty;
     struct gi_net_mr *ops_mr; /* of ops_memory, where sources must be registered */
     uint32_t n_ops, n_chunks;
-    uint32_t peer_ops, peer_pieces; /* of these, the most for one peer */
-    uint32_t credits;               /* the least of all ranks */
-    uint32_t pauses;                /* those by threads that post and wait, and sleeps of all */
-    uint32_t rail, idle, busy;      /* idle, busy: polls since the clock was read */
-    uint16_t tag;                   /* of messages */
+    uint32_t all_ops, all_chunks;     /* with spare ones (gi_core_replace()) ... */
+    uint32_t fresh_ops, fresh_chunks; /* ... of which those from here on were never used */
+    uint32_t peer_ops, peer_pieces;   /* of these, the most for one peer */
+    uint32_t credits;                 /* the least of all ranks */
+    uint32_t pauses;                  /* those by threads that post and wait, and sleeps of all */
+    uint32_t rail, idle, busy;        /* idle, busy: polls since the clock was read */
+    uint16_t tag;                     /* of messages */
     bool open, polling, lane_dead;
     bool anonymous; /* an immediate came of whom nobody can tell */
     unsigned mutate;
@@ -397,6 +402,8 @@ struct gi_core_chunk *gi_core_chunk_take(struct gi_core_ctx *ctx, struct gi_core
 void gi_core_chunk_give(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_core_chunk *c);
 /* A piece completed; there: at the peer, as far as is known. */
 void gi_core_sign(const struct gi_core_ctx *ctx, struct gi_core_peer *p, bool there);
+/* A lost peer's, which the network may keep for good, no longer lack others. */
+void gi_core_replace(struct gi_core_ctx *ctx, struct gi_core_peer *p);
 void gi_core_loosen(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t seq);
 void gi_core_dirty(struct gi_core_ctx *ctx, struct gi_core_peer *p);
 

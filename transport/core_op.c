@@ -25,9 +25,16 @@ struct gi_core_op *gi_core_op_take(struct gi_core_ctx *ctx, int peer, enum gi_co
 
 static void give(struct gi_core_ctx *ctx, struct gi_core_op *op)
 {
+    struct gi_core_op **to = &ctx->free_ops;
+    struct gi_core_peer *p = op->peer;
+    p->stuck -= op->lost;
+    if (GIN_UNLIKELY(p->lent_ops > p->stuck)) {
+        p->lent_ops--;
+        to = &ctx->spare_ops;
+    }
     op->turn++;
-    op->next_ctx = ctx->free_ops;
-    ctx->free_ops = op;
+    op->next_ctx = *to;
+    *to = op;
 }
 
 void gi_core_dirty(struct gi_core_ctx *ctx, struct gi_core_peer *p)
@@ -180,6 +187,8 @@ void gi_core_op_fail(struct gi_core_ctx *ctx, struct gi_core_op *op, int status)
 {
     struct gi_core_notice *notice = op->told ? NULL : op->notice;
     op->told = op->done = true;
+    op->lost = op->pieces != 0;
+    op->peer->stuck += op->lost;
     if (ctx->first == op)
         gi_core_retire(ctx);
     tell(notice, NULL, status);
@@ -203,10 +212,54 @@ struct gi_core_chunk *gi_core_chunk_take(struct gi_core_ctx *ctx, struct gi_core
 
 void gi_core_chunk_give(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_core_chunk *c)
 {
+    struct gi_core_chunk **to = &ctx->free_chunks;
     p->pieces--;
+    if (GIN_UNLIKELY(p->lent_pieces > p->pieces)) {
+        p->lent_pieces--;
+        to = &ctx->spare_chunks;
+    }
     c->op = NULL;
-    c->next = ctx->free_chunks;
-    ctx->free_chunks = c;
+    c->next = *to;
+    *to = c;
+}
+
+/* ---- what the network keeps of a lost peer's ---- */
+
+static struct gi_core_op *spare_op(struct gi_core_ctx *ctx)
+{
+    struct gi_core_op *op = ctx->spare_ops;
+    if (op != NULL)
+        ctx->spare_ops = op->next_ctx;
+    else if (ctx->fresh_ops < ctx->all_ops)
+        op = &ctx->ops_memory[ctx->fresh_ops++];
+    return op;
+}
+
+static struct gi_core_chunk *spare_chunk(struct gi_core_ctx *ctx)
+{
+    struct gi_core_chunk *c = ctx->spare_chunks;
+    if (c != NULL)
+        ctx->spare_chunks = c->next;
+    else if (ctx->fresh_chunks < ctx->all_chunks)
+        c = &ctx->chunks_memory[ctx->fresh_chunks++];
+    return c;
+}
+
+/* What comes back after all is spare again. */
+void gi_core_replace(struct gi_core_ctx *ctx, struct gi_core_peer *p)
+{
+    struct gi_core_op *op;
+    struct gi_core_chunk *c;
+    while (p->lent_ops < p->stuck && (op = spare_op(ctx)) != NULL) {
+        op->next_ctx = ctx->free_ops;
+        ctx->free_ops = op;
+        p->lent_ops++;
+    }
+    while (p->lent_pieces < p->pieces && (c = spare_chunk(ctx)) != NULL) {
+        c->next = ctx->free_chunks;
+        ctx->free_chunks = c;
+        p->lent_pieces++;
+    }
 }
 
 /*

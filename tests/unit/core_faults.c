@@ -338,6 +338,42 @@ TEST(lost_peer)
 
 /* ---- a stuck peer takes nobody else's room ---- */
 
+/* All that a context may have under way is with a network that keeps it, of peers that die. */
+static void lost_for_good(const char *mask, bool copy)
+{
+    struct bed b = {.seed = PT_SEED, .plan = {.hold = 4}};
+    if (!bed_open(&b, bed_mask(mask), 5))
+        return;
+    struct bed_rank *r = &b.rank[0];
+    struct gi_core_put p = bed_make_put(&b, 0, 64, SRC, copy ? 200 : 500);
+    p.copy = copy;
+    for (int to = 1; to < 4; to++) {
+        gi_fault_peer(r->domain, to, GI_FAULT_PEER_SILENT);
+        for (int i = 0; i < 1000 && gi_core_put(r->ctx, to, &p) == GIN_OK; i++)
+            continue;
+        for (int i = 0; i < 100; i++)
+            bed_step(&b);
+        if (to > 1)
+            gi_core_peer_dead(r->core, to - 1, "the test says so");
+    }
+    gi_core_peer_dead(r->core, 3, "the test says so");
+    p.action = bed_slot(5, 1, true);
+    for (int i = 0; i < 1500; i++)
+        EXPECT_EQ_INT(bed_put(&b, 0, 4, &p), GIN_OK);
+    EXPECT_EQ_INT(wait_settled(&b, 4), 1);
+    EXPECT_EQ_U64(bed_signal(&b, 4, 5), 1500);
+    bed_close(&b);
+}
+
+TEST(nothing_is_kept)
+{
+    for (int copy = 0; copy < 2; copy++) {
+        pt_step("copies: %d", copy);
+        lost_for_good("C-local", copy != 0);
+        lost_for_good("C-psm3", copy != 0);
+    }
+}
+
 TEST(no_head_of_line)
 {
     struct bed b = {.seed = 1};
