@@ -28,8 +28,8 @@ struct gi_devcomm {
     gin_team_barrier_t *teams;                    /* copy of reqs.team_barriers */
     uint64_t wait_timeout_ns, barrier_timeout_ns; /* 0: none */
     struct gi_barriers *barriers;
-    struct gi_core_ctx **net;     /* by context, then the barriers'; NULL: no network */
-    struct gi_net_left *net_left; /* registrations that outlived their operation (net_lend.c) */
+    struct gi_core_ctx **net;      /* by context, then the barriers'; NULL: no network */
+    struct gi_net_loan *net_loans; /* registrations for one operation (net_lend.c) */
     bool net_beside;           /* some ranks are reached by the network and by process_vm calls */
     struct gi_net_ring *rings; /* by context: engine_net.c; NULL: threads post themselves */
     int32_t *lsa_of; /* what contexts see, where paths leave load/store out; in dc's block */

@@ -460,19 +460,6 @@ int gi_net_settle_near(const gin_t *g, int world, const char *call)
     return st;
 }
 
-/* Of an operation that may have borrowed a registration: it is complete, or its status. */
-static int give_back(const gin_t *g, int world, struct gi_net_lent *l, int posted, const char *call)
-{
-    int st = posted;
-    struct until u = {.g = g, .ctx = context_of(g), .world = world, .what = GIN_I_FLUSH};
-    if (posted == GIN_OK && l->mine) {
-        u.mark = mark_of(u.ctx, world);
-        st = wait_until(&u, gi_comm_of(g), gi_devcomm_of(g)->wait_timeout_ns, false, call);
-    }
-    gi_net_lend_end(gi_devcomm_of(g), l, posted != GIN_OK || st == GIN_OK);
-    return st;
-}
-
 /* Values always are, and what would have to be registered for one small put. */
 static bool takes_copy(gin_comm_t *comm, const struct gi_core_put *p)
 {
@@ -482,34 +469,40 @@ static bool takes_copy(gin_comm_t *comm, const struct gi_core_put *p)
 
 int gi_net_put(const gin_t *g, int world, struct gi_core_put *p, const char *call)
 {
-    struct gi_net_lent l = {.region = NULL};
-    int st = gi_net_allowed(gi_devcomm_of(g), world, call);
+    struct gi_devcomm *d = gi_devcomm_of(g);
+    struct gi_net_ring *x = gi_net_ring_of(g);
+    struct gi_net_loan *loan = NULL;
+    int st = gi_net_allowed(d, world, call);
     if (st != GIN_OK)
         return st;
-    p->copy = takes_copy(gi_comm_of(g), p);
+    p->copy = takes_copy(d->comm, p);
     if (!p->copy)
-        st = gi_net_lend(gi_comm_of(g), (void *)(uintptr_t)p->src, p->bytes, &l);
-    p->region = l.region;
-    struct gi_net_ring *x = gi_net_ring_of(g);
-    if (st == GIN_OK && x != NULL && !l.mine)
-        st = gi_net_ring_put(x, world, p, call);
-    else if (st == GIN_OK)
-        st = give_back(g, world, &l, post(g, world, post_put, p, call), call);
+        st = gi_net_lend(d, (void *)(uintptr_t)p->src, p->bytes, &p->region, &loan);
+    if (st != GIN_OK)
+        return gi_fail_context("%s", call);
+    p->notice = gi_net_loan_notice(loan);
+    st = x != NULL && loan == NULL ? gi_net_ring_put(x, world, p, call)
+                                   : post(g, world, post_put, p, call);
+    if (st != GIN_OK)
+        gi_net_loan_undo(loan);
     return note_near(g, world, st);
 }
 
 int gi_net_get(const gin_t *g, int world, struct gi_core_get *p, const char *call)
 {
-    struct gi_net_lent l = {.region = NULL};
-    int st = gi_net_allowed(gi_devcomm_of(g), world, call);
-    if (st == GIN_OK)
-        st = gi_net_lend(gi_comm_of(g), p->dst, p->bytes, &l);
-    p->region = l.region;
+    struct gi_devcomm *d = gi_devcomm_of(g);
     struct gi_net_ring *x = gi_net_ring_of(g);
-    if (st == GIN_OK && x != NULL && !l.mine)
-        st = gi_net_ring_get(x, world, p, call);
-    else if (st == GIN_OK)
-        st = give_back(g, world, &l, post(g, world, post_get, p, call), call);
+    struct gi_net_loan *loan;
+    int st = gi_net_allowed(d, world, call);
+    if (st != GIN_OK)
+        return st;
+    if (gi_net_lend(d, p->dst, p->bytes, &p->region, &loan) != GIN_OK)
+        return gi_fail_context("%s", call);
+    p->notice = gi_net_loan_notice(loan);
+    st = x != NULL && loan == NULL ? gi_net_ring_get(x, world, p, call)
+                                   : post(g, world, post_get, p, call);
+    if (st != GIN_OK)
+        gi_net_loan_undo(loan);
     return note_near(g, world, st);
 }
 
