@@ -202,7 +202,7 @@ static void await_number(uint64_t number, size_t bytes)
 {
     const uint64_t *word = (const uint64_t *)(const void *)(net.in + bytes - 8);
     double end = perf_now_ns() + LIMIT_NS;
-    for (unsigned i = 1; __atomic_load_n(word, __ATOMIC_ACQUIRE) != number && net.usable; i++) {
+    for (unsigned i = 1; __atomic_load_n(word, __ATOMIC_ACQUIRE) < number && net.usable; i++) {
         poll_queue();
         if (i % 1024 == 0)
             sched_yield(); /* for a partner without a core of its own */
@@ -300,6 +300,23 @@ static double raw_net_turn(struct perf *p, size_t bytes, long iters)
     return 2 * pingpong(p, bytes, iters);
 }
 
+/* Both write and await the other's: what a barrier of two ranks has to do. */
+static double raw_net_meet(struct perf *p, size_t bytes, long iters)
+{
+    up(p, p->max_bytes);
+    bytes = bytes < 8 ? 8 : bytes & ~(size_t)7;
+    perf_sync(p);
+    double t = perf_now_ns();
+    for (long i = 0; i < iters && net.usable; i++) {
+        net.seq++;
+        send_number(net.seq, bytes, i + 1 == iters);
+        await_number(net.seq, bytes);
+    }
+    t = perf_now_ns() - t;
+    perf_sync(p);
+    return net.usable ? t / (double)iters : 0;
+}
+
 /* Writes without a pause; the partner answers the last, so all of them have arrived. */
 static double raw_net_stream(struct perf *p, size_t bytes, long iters)
 {
@@ -334,6 +351,8 @@ const struct perf_op perf_fabric[] = {
     {"raw_net_get", "libfabric's read", PERF_NS, true, true, raw_net_get, 5000},
     {"raw_net_turn", "libfabric's write and the partner's, there and back", PERF_NS, true, true,
      raw_net_turn, 5000},
+    {"raw_net_meet", "libfabric's write and the partner's at once, until both are there", PERF_NS,
+     true, true, raw_net_meet, 5000},
     {"raw_net_rate", "libfabric's writes of 8 bytes", PERF_MOPS, false, true, raw_net_stream,
      100000},
     {"raw_net_bw", "bandwidth of libfabric's writes", PERF_MBPS, true, true, raw_net_stream, 20000},

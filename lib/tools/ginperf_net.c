@@ -146,72 +146,7 @@ static void burst_strong(struct perf *p, long i)
     burst(p, gin_strong_inc(2));
 }
 
-static double run_put_quiet(struct perf *p, long n)
-{
-    return lead(p, n, put_quiet_8, NULL, false);
-}
-
-static double run_put_quiet_far(struct perf *p, long n)
-{
-    return lead(p, n, put_quiet_8, NULL, true);
-}
-
-static double run_get(struct perf *p, long n)
-{
-    return lead(p, n, get_8, NULL, false);
-}
-
-static double run_fetch_add(struct perf *p, long n)
-{
-    return lead(p, n, fetch_add, NULL, false);
-}
-
-static double run_rate(struct perf *p, long n)
-{
-    return lead(p, n, put_8, quiet, false);
-}
-
-static double run_bandwidth(struct perf *p, long n)
-{
-    return lead(p, n, put_mib, quiet, false);
-}
-
-static double run_burst(struct perf *p, long n)
-{
-    return lead(p, n, burst_plain, NULL, false) / BURST;
-}
-
-static double run_burst_weak(struct perf *p, long n)
-{
-    return lead(p, n, burst_weak, NULL, false) / BURST;
-}
-
-static double run_burst_strong(struct perf *p, long n)
-{
-    return lead(p, n, burst_strong, NULL, false) / BURST;
-}
-
-static double run_weak(struct perf *p, long n)
-{
-    return turns(p, &p->g, 8, n, gin_weak_inc(0));
-}
-
-static double run_strong(struct perf *p, long n)
-{
-    return turns(p, &p->g, 8, n, gin_strong_inc(0));
-}
-
-static double run_engine(struct perf *p, long n)
-{
-    return perf_engine.ctx != NULL ? turns(p, &perf_engine, 8, n, gin_weak_inc(0)) : 0;
-}
-
-static double run_signal(struct perf *p, long n)
-{
-    return turns(p, &p->g, 0, n, gin_weak_inc(0));
-}
-
-static double run_barrier(struct perf *p, long n)
+static double barriers(struct perf *p, long n)
 {
     perf_sync(p);
     double t = perf_now_ns();
@@ -225,94 +160,82 @@ static double run_barrier(struct perf *p, long n)
 
 /* ---- the table ---- */
 
-enum { US, MOPS, GBPS };
+enum unit { US, MOPS, GBPS };
+
+/* The lead alone, while its partner waits or computes; both in turns; both at once. */
+enum how { LEAD, AWAY, TURNS, STRONG_TURNS, ENGINE_TURNS, BARRIERS, ELSEWHERE };
 
 static struct row {
-    const char *what;
-    double (*run)(struct perf *p, long iters);
-    const char *bare; /* in perf_fabric, or in this table; NULL: none */
+    const char *what, *bare; /* bare: in perf_fabric, or in this table; NULL: none */
+    one_fn one, last;        /* LEAD, AWAY */
+    enum how how;
+    double (*run)(struct perf *p, long iters); /* ELSEWHERE */
+    enum unit unit;
     size_t bytes;
-    long iters;
-    int unit, n;
+    long iters, each; /* each: operations in one, 0: 1 */
+    int n;
     double ours[MAX_ROUND], ratio[MAX_ROUND], other[MAX_ROUND];
 } rows[] = {
-    {"put 8 B + quiet", run_put_quiet, "raw_net_put", 8, 4000, US, 0, {0}, {0}, {0}},
-    {"put 8 B + quiet, partner computes",
-     run_put_quiet_far,
-     "raw_net_put",
-     8,
-     4000,
-     US,
-     0,
-     {0},
-     {0},
-     {0}},
-    {"get 8 B", run_get, "raw_net_get", 8, 4000, US, 0, {0}, {0}, {0}},
-    {"fetch-add", run_fetch_add, "raw_net_turn", 8, 4000, US, 0, {0}, {0}, {0}},
-    {"put 8 B + weak signal, one way", run_weak, "raw_net_write", 8, 4000, US, 0, {0}, {0}, {0}},
-    {"put 8 B + strong signal, one way",
-     run_strong,
-     "raw_net_write",
-     8,
-     4000,
-     US,
-     0,
-     {0},
-     {0},
-     {0}},
-    {"the same by the engine, one way", run_engine, "raw_net_write", 8, 4000, US, 0, {0}, {0}, {0}},
-    {"signal alone, one way", run_signal, "raw_net_write", 8, 4000, US, 0, {0}, {0}, {0}},
-    {"barrier", run_barrier, "raw_net_write", 8, 4000, US, 0, {0}, {0}, {0}},
-    {MANY, run_rate, "raw_net_rate", 8, 200000, MOPS, 0, {0}, {0}, {0}},
-    {"put 1 MiB, many", run_bandwidth, "raw_net_bw", MIB, 100, GBPS, 0, {0}, {0}, {0}},
-    {"64 puts of 8 B + quiet", run_burst, NULL, 8, 1000, MOPS, 0, {0}, {0}, {0}},
-    {"64 with weak signals + quiet",
-     run_burst_weak,
-     "64 puts of 8 B + quiet",
-     8,
-     1000,
-     MOPS,
-     0,
-     {0},
-     {0},
-     {0}},
-    {"64 with strong signals + quiet",
-     run_burst_strong,
-     "64 puts of 8 B + quiet",
-     8,
-     1000,
-     MOPS,
-     0,
-     {0},
-     {0},
-     {0}},
-    {DIRECT, perf_no_handoff, NULL, 8, 4000, US, 0, {0}, {0}, {0}},
-    {"by the engine, waiter drives", perf_handoff_waiter, DIRECT, 8, 4000, US, 0, {0}, {0}, {0}},
-    {"by the engine, its thread drives",
-     perf_handoff_engine,
-     DIRECT,
-     8,
-     4000,
-     US,
-     0,
-     {0},
-     {0},
-     {0}},
-    {"by the engine, its thread sleeps",
-     perf_handoff_asleep,
-     DIRECT,
-     8,
-     4000,
-     US,
-     0,
-     {0},
-     {0},
-     {0}},
-    {"engine, 1 thread posts", perf_handoff_rate_1, MANY, 8, 200000, MOPS, 0, {0}, {0}, {0}},
-    {"engine, 2 threads post", perf_handoff_rate_2, MANY, 8, 200000, MOPS, 0, {0}, {0}, {0}},
-    {"engine, 4 threads post", perf_handoff_rate_4, MANY, 8, 200000, MOPS, 0, {0}, {0}, {0}},
+#define LATENCY(name, to, kind, calls)                                                 \
+    {                                                                                  \
+        .what = name, .bare = to, .how = kind, .one = calls, .bytes = 8, .iters = 4000 \
+    }
+    LATENCY("put 8 B + quiet", "raw_net_put", LEAD, put_quiet_8),
+    LATENCY("put 8 B + quiet, partner computes", "raw_net_put", AWAY, put_quiet_8),
+    LATENCY("get 8 B", "raw_net_get", LEAD, get_8),
+    LATENCY("fetch-add", "raw_net_turn", LEAD, fetch_add),
+    LATENCY("put 8 B + weak signal, one way", "raw_net_write", TURNS, NULL),
+    LATENCY("put 8 B + strong signal, one way", "raw_net_write", STRONG_TURNS, NULL),
+    LATENCY("the same by the engine, one way", "raw_net_write", ENGINE_TURNS, NULL),
+    {.what = "signal alone, one way", .bare = "raw_net_write", .how = TURNS, .iters = 4000},
+    LATENCY("barrier", "raw_net_meet", BARRIERS, NULL),
+#undef LATENCY
+#define STREAM(name, to, in, size, times, calls)                                           \
+    {                                                                                      \
+        .what = name, .bare = to, .unit = in, .bytes = size, .iters = times, .one = calls, \
+        .last = quiet                                                                      \
+    }
+    STREAM(MANY, "raw_net_rate", MOPS, 8, 200000, put_8),
+    STREAM("put 1 MiB, many", "raw_net_bw", GBPS, MIB, 100, put_mib),
+#undef STREAM
+#define SOME(name, to, calls)                                                            \
+    {                                                                                    \
+        .what = name, .bare = to, .unit = MOPS, .bytes = 8, .iters = 1000, .one = calls, \
+        .each = BURST                                                                    \
+    }
+    SOME("64 puts of 8 B + quiet", NULL, burst_plain),
+    SOME("64 with weak signals + quiet", "64 puts of 8 B + quiet", burst_weak),
+    SOME("64 with strong signals + quiet", "64 puts of 8 B + quiet", burst_strong),
+#undef SOME
+#define HANDOFF(name, to, in, times, calls)                                                 \
+    {                                                                                       \
+        .what = name, .bare = to, .how = ELSEWHERE, .unit = in, .bytes = 8, .iters = times, \
+        .run = calls                                                                        \
+    }
+    HANDOFF(DIRECT, NULL, US, 4000, perf_no_handoff),
+    HANDOFF("by the engine, waiter drives", DIRECT, US, 4000, perf_handoff_waiter),
+    HANDOFF("by the engine, its thread drives", DIRECT, US, 4000, perf_handoff_engine),
+    HANDOFF("by the engine, its thread sleeps", DIRECT, US, 4000, perf_handoff_asleep),
+    HANDOFF("engine, 1 thread posts", MANY, MOPS, 200000, perf_handoff_rate_1),
+    HANDOFF("engine, 2 threads post", MANY, MOPS, 200000, perf_handoff_rate_2),
+    HANDOFF("engine, 4 threads post", MANY, MOPS, 200000, perf_handoff_rate_4),
+#undef HANDOFF
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static double run(struct perf *p, const struct row *r, long n)
+{
+    switch (r->how) {
+    case TURNS: return turns(p, &p->g, r->bytes, n, gin_weak_inc(0));
+    case STRONG_TURNS: return turns(p, &p->g, r->bytes, n, gin_strong_inc(0));
+    case ENGINE_TURNS:
+        return perf_engine.ctx != NULL ? turns(p, &perf_engine, r->bytes, n, gin_weak_inc(0)) : 0;
+    case BARRIERS: return barriers(p, n);
+    case ELSEWHERE: return r->run(p, n);
+    default: break;
+    }
+    return lead(p, n, r->one, r->last, r->how == AWAY) / (double)(r->each != 0 ? r->each : 1);
+}
 
 /* The figure of the pair of ranks 0 and 1, known on every rank. */
 static double first_pair(struct perf *p, double ns)
@@ -370,7 +293,7 @@ static void one_round(struct perf *p, int round, long iters)
         struct row *r = &rows[i];
         long n = iters != 0 ? iters : r->iters;
         n = round < 0 ? n / 10 + 1 : n;
-        double ns = first_pair(p, r->run(p, n));
+        double ns = first_pair(p, run(p, r, n));
         double other = ns > 0 ? bare(p, r, round, n) : 0;
         if (round < 0 || ns <= 0)
             continue;
