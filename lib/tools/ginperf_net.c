@@ -11,6 +11,7 @@
 #include "ginperf.h"
 
 #define MIB       ((size_t)1 << 20)
+#define KIB64     ((size_t)1 << 16)
 #define MAX_ROUND 100
 #define BURST     64
 #define DIRECT    "put 8 B until its counter"
@@ -107,6 +108,31 @@ static void put_mib(struct perf *p, long i)
     put_bytes(p, MIB, gin_no_action());
 }
 
+static void put_64k(struct perf *p, long i)
+{
+    (void)i;
+    put_bytes(p, KIB64, gin_no_action());
+}
+
+/* Memory that is registered, where the network wants that. */
+static void put_from_heap(struct perf *p, size_t bytes)
+{
+    check(gin_put(&p->g, gin_thread(), p->world, p->peer, there(p),
+                  gin_at(p->win, p->heap_off + p->max_bytes), bytes, gin_no_action()));
+}
+
+static void put_mib_heap(struct perf *p, long i)
+{
+    (void)i;
+    put_from_heap(p, MIB);
+}
+
+static void put_64k_heap(struct perf *p, long i)
+{
+    (void)i;
+    put_from_heap(p, KIB64);
+}
+
 static void get_8(struct perf *p, long i)
 {
     (void)i;
@@ -197,6 +223,9 @@ static struct row {
     }
     STREAM(MANY, "raw_net_rate", MOPS, 8, 200000, put_8),
     STREAM("put 1 MiB, many", "raw_net_bw", GBPS, MIB, 100, put_mib),
+    STREAM("put 1 MiB of the heap, many", "raw_net_bw", GBPS, MIB, 100, put_mib_heap),
+    STREAM("put 64 KiB, many", "raw_net_bw", GBPS, KIB64, 1000, put_64k),
+    STREAM("put 64 KiB of the heap, many", "raw_net_bw", GBPS, KIB64, 1000, put_64k_heap),
 #undef STREAM
 #define SOME(name, to, calls)                                                            \
     {                                                                                    \
@@ -266,9 +295,9 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static double in_unit(double ns, int unit)
+static double in_unit(const struct row *r, double ns)
 {
-    return unit == US ? ns / 1e3 : unit == MOPS ? 1e3 / ns : (double)MIB / ns;
+    return r->unit == US ? ns / 1e3 : r->unit == MOPS ? 1e3 / ns : (double)r->bytes / ns;
 }
 
 static void print(struct row *r)
@@ -278,12 +307,11 @@ static void print(struct row *r)
     qsort(r->other, (size_t)r->n, sizeof(double), compare);
     qsort(r->ratio, (size_t)r->n, sizeof(double), compare);
     int low = r->unit == US ? 0 : r->n - 1;
-    printf("%-36s %8.2f %-4s (%.2f - %.2f)", r->what, in_unit(r->ours[r->n / 2], r->unit),
-           units[r->unit], in_unit(r->ours[low], r->unit),
-           in_unit(r->ours[r->n - 1 - low], r->unit));
+    printf("%-36s %8.2f %-4s (%.2f - %.2f)", r->what, in_unit(r, r->ours[r->n / 2]), units[r->unit],
+           in_unit(r, r->ours[low]), in_unit(r, r->ours[r->n - 1 - low]));
     if (r->bare != NULL && r->other[0] > 0)
         printf("  time %.2f (%.2f - %.2f) of %s, %.2f %s", r->ratio[r->n / 2], r->ratio[0],
-               r->ratio[r->n - 1], r->bare, in_unit(r->other[r->n / 2], r->unit), units[r->unit]);
+               r->ratio[r->n - 1], r->bare, in_unit(r, r->other[r->n / 2]), units[r->unit]);
     printf("\n");
 }
 
