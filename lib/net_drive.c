@@ -53,15 +53,17 @@ static uint64_t may_sleep(struct gi_net_driver *t, uint32_t idle, int *count)
 {
     uint64_t ns = GI_NEVER, usual = t->index == 0 ? SLEEP_NS : BELL_NS;
     int most = room_for_fds(t);
-    *count = most > 0 ? gi_core_sleep(t->net->core, t->index, t->lanes, most - 1, &ns) : -1;
+    *count =
+        most > 0 ? gi_core_sleep(t->net->core, t->index, t->lanes, most - 1, &ns) : GI_CORE_BLIND;
     const uint64_t test = atomic_load(&test_sleep_ns); /* whoever changes it rings afterwards */
     if (*count >= 0 && test != 0) {
         *count = 0;
         return test;
     }
     if (*count < 0) {
+        uint32_t longer = *count == GI_CORE_BUSY ? 0 : idle / 64; /* work does not get rarer */
         *count = 0;
-        usual = (uint64_t)NAP_NS << ((idle / 64) < 5 ? idle / 64 : 5);
+        usual = (uint64_t)NAP_NS << (longer < 5 ? longer : 5);
         usual = usual < LONG_NS ? usual : LONG_NS;
     }
     return ns < usual ? ns : usual;

@@ -317,18 +317,21 @@ int gi_core_poll_for(struct gi_core *core, struct gi_core_ctx *ctx)
     return n == 0 && gi_core_turn(ctx) % OTHERS == 0 ? poll_turn(core, ctx) : n;
 }
 
-/* 1: on this descriptor; 0: there is nothing to wait for; -1: it must not sleep. */
+/* 1: on this descriptor; 0: there is nothing to wait for; or what gi_core_sleep() says. */
 static int sleep_on(struct gi_core_ctx *ctx, uint32_t driver, int *fd)
 {
     if (!ctx->open || ctx->lane_dead)
         return 0;
     if (ctx->driver == driver &&
         (ctx->active != NULL || (ctx->intake.has != NULL && ctx->intake.has(ctx->intake.arg))))
-        return -1;
+        return GI_CORE_BUSY;
     if (driver != 0)
         return 0;
-    if (!ctx->caps->wait_fd || ctx->ops->progress_fd(ctx->lane, fd) != 1 || *fd < 0)
-        return -1;
+    if (!ctx->caps->wait_fd)
+        return GI_CORE_BLIND;
+    int idle = ctx->ops->progress_fd(ctx->lane, fd);
+    if (*fd < 0 || idle != 1)
+        return *fd < 0 ? GI_CORE_BLIND : GI_CORE_BUSY;
     ctx->idle = UINT32_MAX - 1; /* look at the clock after the sleep */
     return 1;
 }
@@ -342,15 +345,17 @@ static int look_at_all(struct gi_core *core, uint32_t driver, int *fds, int max,
         struct gi_core_ctx *ctx = atomic_load_explicit(&core->ctx[i], memory_order_acquire);
         if (driver != 0 && ctx->driver != driver)
             continue;
-        if ((driver == 0 && count == max) || !gi_core_try(ctx))
-            return -1;
+        if (driver == 0 && count == max)
+            return GI_CORE_BLIND;
+        if (!gi_core_try(ctx))
+            return GI_CORE_BUSY;
         int got = sleep_on(ctx, driver, &fds[count]);
         ctx->pauses++;
         if (got >= 0 && ctx->dirty != NULL && core->watch_ns != 0 && core->watch_ns < *timeout_ns)
             *timeout_ns = core->watch_ns;
         atomic_store_explicit(&ctx->owned, 0, memory_order_release);
         if (got < 0)
-            return -1;
+            return got;
         count += got;
     }
     return count;

@@ -109,11 +109,13 @@ enum gi_core_others {
 int gi_core_poll_left(struct gi_core *core, uint32_t driver, bool all, enum gi_core_others *others);
 /*
  * Before sleeping: descriptors to poll(2) for input. Returns their number when the driver's
- * contexts may be slept on now, -1 when there is something to do or a network without such a
- * descriptor. Wake at the latest after *timeout_ns, and when hooks.wake is called. By one thread
- * per driver. Driver 0 gets those of all contexts and drives all whose drivers sleep; the others
- * get none: where lanes share sockets, threads that sleep on them would wake each other for ever.
+ * contexts may be slept on now, GI_CORE_BUSY when there is something to do, or somebody does it,
+ * and GI_CORE_BLIND for a network without such a descriptor, or more of them. Wake at the latest
+ * after *timeout_ns, and when hooks.wake is called. By one thread per driver. Driver 0 gets those
+ * of all contexts and drives all whose drivers sleep; the others get none: where lanes share
+ * sockets, threads that sleep on them would wake each other for ever.
  */
+enum { GI_CORE_BLIND = -1, GI_CORE_BUSY = -2 };
 int gi_core_sleep(struct gi_core *core, uint32_t driver, int *fds, int max, uint64_t *timeout_ns);
 
 /* What gi_core_intake.has() looks at has come: end the sleep of who has the context, if there is
