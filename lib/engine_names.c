@@ -12,13 +12,11 @@
 
 const struct gin_i_window *gi_engine_window(const gin_comm_t *comm, uint32_t name)
 {
-    uint32_t id = name & (GI_WINDOW_IDS - 1);
-    const struct gin_i_window *w = gi_window_at(&comm->windows->table, id);
-    uint64_t handle = GIN_LOAD_ACQUIRE(&w->handle);
-    bool live = handle != 0 && ((uint32_t)(handle >> 32) & 0xfff) == name >> 20;
-    if (!live)
-        gi_fail(GIN_ESTATE, "window %" PRIu32 " is not live in this communicator", id);
-    return live ? w : NULL;
+    const struct gin_i_window *w = gi_window_table_named(&comm->windows->table, name);
+    if (w == NULL)
+        gi_fail(GIN_ESTATE, "window %" PRIu32 " is not live in this communicator",
+                name & (GI_WINDOW_IDS - 1));
+    return w;
 }
 
 int gi_engine_inside(gin_comm_t *comm, const struct gin_i_window *w, uint64_t off, uint64_t bytes,

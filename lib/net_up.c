@@ -41,11 +41,8 @@ void gi_net_progress(void *arg)
 static int resolve(void *arg, uint32_t name, uint64_t off, uint64_t bytes, bool write, void **at)
 {
     const struct gi_net *n = arg;
-    const struct gi_window_table *t = &n->comm->windows->table;
-    uint32_t id = name & (GI_WINDOW_IDS - 1);
-    const struct gin_i_window *w = gi_window_at(t, id);
-    uint64_t handle = GIN_LOAD_ACQUIRE(&w->handle);
-    if (handle == 0 || ((uint32_t)(handle >> 32) & 0xfff) != name >> 20)
+    const struct gin_i_window *w = gi_window_table_named(&n->comm->windows->table, name);
+    if (w == NULL)
         return GIN_ESTATE;
     uint64_t size = GIN_LOAD_RELAXED(&w->size);
     if (off > size || bytes > size - off)

@@ -78,6 +78,17 @@ uint64_t gi_window_table_publish(struct gi_window_table *t, uint32_t id,
 /* The handle dies first, then the rest; the id stays taken. */
 void gi_window_table_retract(struct gi_window_table *t, uint32_t id);
 
+/* The live window of a name, which is its id and the low 12 bits of its generation, as descriptors
+ * and the network's messages have it; or NULL. Any thread. */
+static inline const struct gin_i_window *gi_window_table_named(const struct gi_window_table *t,
+                                                               uint32_t name)
+{
+    const struct gin_i_window *w = gi_window_at(t, name & (GI_WINDOW_IDS - 1));
+    uint64_t handle = GIN_LOAD_ACQUIRE(&w->handle);
+    bool live = handle != 0 && ((uint32_t)(handle >> 32) & 0xfff) == name >> GI_WINDOW_ID_BITS;
+    return live ? w : NULL;
+}
+
 /* The live window of a handle, or NULL. Any thread. */
 const struct gin_i_window *gi_window_table_find(const struct gi_window_table *t, uint64_t handle);
 
