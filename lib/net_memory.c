@@ -120,16 +120,29 @@ void gi_net_reg_close(gin_comm_t *comm, struct gi_registration *reg)
     reg->net = NULL;
 }
 
+/* Chunks lie one behind another from 0 on; NULL: beyond the last one. */
+static const struct gi_net_chunk *chunk_of(const struct gi_net *n, uint64_t off)
+{
+    uint32_t lo = 0, hi = GIN_LOAD_ACQUIRE(&n->n_chunks);
+    if (hi == 0 || off >= n->chunks[hi - 1].off + n->chunks[hi - 1].bytes)
+        return NULL;
+    while (hi - lo > 1) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (off < n->chunks[mid].off)
+            hi = mid;
+        else
+            lo = mid;
+    }
+    return &n->chunks[lo];
+}
+
 struct gi_core_region *gi_net_region_of(gin_comm_t *comm, const void *addr, uint64_t bytes)
 {
-    const struct gi_net *n = comm->net;
     uint64_t at = (uint64_t)(uintptr_t)addr, id;
     uint64_t off = at - (uint64_t)(uintptr_t)gi_control(comm, comm->shm->lsa_rank) - GI_CONTROL;
-    uint32_t chunks = GIN_LOAD_ACQUIRE(&n->n_chunks);
-    for (uint32_t i = 0; i < chunks; i++)
-        if (off >= n->chunks[i].off && off - n->chunks[i].off < n->chunks[i].bytes)
-            return bytes <= n->chunks[i].bytes - (off - n->chunks[i].off) ? n->chunks[i].region
-                                                                          : NULL;
+    const struct gi_net_chunk *c = chunk_of(comm->net, off);
+    if (c != NULL)
+        return bytes <= c->bytes - (off - c->off) ? c->region : NULL;
     if (!gi_window_index_find(&comm->windows->index, at, &id))
         return NULL;
     const struct gi_registration *reg = gi_window_private(&comm->windows->table, (uint32_t)id)->reg;
