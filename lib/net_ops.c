@@ -18,69 +18,11 @@
 
 /* ---- contexts ---- */
 
-static void fill_config(struct gi_devcomm *d, uint32_t c, struct gi_core_ctx_config *config)
-{
-    const gin_devcomm_reqs_t *r = &d->reqs;
-    char *heap = (char *)gi_control(d->comm, d->comm->shm->lsa_rank) + GI_CONTROL;
-    *config = (struct gi_core_ctx_config){.home = c, .shared = true};
-    if (c == r->contexts) /* the barriers' has no signals */
-        return;
-    if (d->rings != NULL)
-        config->intake = gi_net_ring_intake(&d->rings[c]);
-    uint64_t off = d->off + (uint64_t)c * r->signals * sizeof(struct gin_i_cells);
-    struct gin_i_cells *cells = (struct gin_i_cells *)(void *)(heap + off);
-    /* LSA peers raise the same cell, so whoever adds for the network adds atomically, too */
-    config->cells = (struct gi_core_cells){
-        .first = &cells->cpu, .stride = sizeof(*cells), .n = r->signals, .shared = true};
-    if (off + r->signals * sizeof(*cells) > d->comm->net->covered)
-        return; /* on all ranks */
-    config->native_window = gin_i_desc_window(gin_heap_window(d->comm, GIN_KIND_HOST));
-    config->native_off = off + offsetof(struct gin_i_cells, net);
-    config->native_stride = sizeof(*cells);
-}
-
-/* Is a rank reached by process_vm calls, too, which nothing on a context orders? */
-static bool is_beside(const struct gi_devcomm *d, int world)
+bool gi_net_is_beside(const struct gi_devcomm *d, int world)
 {
     const gin_comm_t *comm = d->comm;
     const int32_t *lsa_of = d->lsa_of != NULL ? d->lsa_of : comm->lsa_of;
     return world != comm->rank && comm->shm->cma[world] && lsa_of[world] < 0;
-}
-
-int gi_net_contexts_open(struct gi_devcomm *d)
-{
-    struct gi_net *net = d->comm->net;
-    uint32_t n = d->reqs.contexts + 1;
-    if (net == NULL)
-        return GIN_OK;
-    struct gi_core_ctx_config *config = calloc(n, sizeof(*config));
-    d->net = calloc(n, sizeof(*d->net));
-    int st = config != NULL && d->net != NULL
-                 ? GIN_OK
-                 : gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %u contexts", n);
-    if (st == GIN_OK)
-        st = gi_net_rings_open(d);
-    st = gi_agree_on(d->comm, GI_AGREE_DEVCOMM, n, 0, 0, st);
-    for (uint32_t c = 0; st == GIN_OK && c < n; c++)
-        fill_config(d, c, &config[c]);
-    if (st == GIN_OK) {
-        st = gi_core_ctx_open(net->core, n, config, d->net);
-        int all = gi_agree_on(d->comm, GI_AGREE_DEVCOMM, n, 0, 0, st);
-        if (st == GIN_OK && all != GIN_OK)
-            gi_net_contexts_close(d);
-        st = all;
-    }
-    free(config);
-    if (st == GIN_OK) {
-        for (int r = 0; r < d->comm->size; r++)
-            d->net_beside = d->net_beside || is_beside(d, r);
-        gi_net_rings_bind(d);
-        return GIN_OK;
-    }
-    free(d->net);
-    d->net = NULL;
-    gi_net_rings_close(d);
-    return st;
 }
 
 void gi_net_contexts_close(struct gi_devcomm *d)
@@ -337,7 +279,7 @@ static int fence_beside(const gin_t *g, uint32_t c, int world, const gin_wait_op
     int first = world == GI_CORE_ALL ? 0 : world, st = GIN_OK;
     int last = world == GI_CORE_ALL ? d->comm->size - 1 : world;
     for (int r = first; r <= last && st == GIN_OK; r++) {
-        if (!is_beside(d, r))
+        if (!gi_net_is_beside(d, r))
             continue;
         struct until u = all_so_far(g, d, c, r, GIN_I_QUIET);
         st = wait_until(&u, d->comm, ns, opt != NULL && opt->poll, call);

@@ -19,6 +19,9 @@ void gi_net_contexts_close(struct gi_devcomm *d); /* behind a barrier */
 /* Fill in what this rank has sent, by the net_ fields. */
 void gi_net_count(gin_comm_t *comm, gin_stats_t *s);
 
+/* Is a rank reached by process_vm calls, too, which nothing on a context orders? */
+bool gi_net_is_beside(const struct gi_devcomm *d, int world);
+
 /* May operations of this device communicator to a rank take the network? Else recorded why not. */
 int gi_net_allowed(const struct gi_devcomm *d, int world, const char *call);
 
