@@ -2,7 +2,8 @@
 /*
  * The consumer: from a descriptor to an operation of the network's core. Nothing that a descriptor
  * names is believed: windows, generations, bounds and ids are checked here, and a bad one kills its
- * context. What the network cannot take now for one peer is parked (engine_park.c) and does not
+ * context. (Addresses are those of this process's own threads, which could do as they like anyway.)
+ * What the network cannot take now for one peer is parked (engine_park.c) and does not
  * keep the others' from it.
  */
 #include "engine_net.h"

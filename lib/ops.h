@@ -6,13 +6,10 @@
 #include "comm.h"
 
 /*
- * The live window of a place whose `bytes` bytes lie inside it; update: peers shall be allowed to
- * change it. A negative status with a text that begins with `call` and `place`, such as "dst".
+ * The live window of a place, of GPU memory too, whose `bytes` bytes lie inside it; update: peers
+ * shall be allowed to change it. A negative status with a text that begins with `call` and `place`,
+ * such as "dst".
  */
-int gi_op_window(gin_comm_t *comm, const char *call, const char *place, gin_at_t at, uint64_t bytes,
-                 int update, const struct gin_i_window **win);
-
-/* The same, also of GPU memory. */
 int gi_op_window_any(gin_comm_t *comm, const char *call, const char *place, gin_at_t at,
                      uint64_t bytes, int update, const struct gin_i_window **win);
 

@@ -55,7 +55,7 @@ bool gi_core_imms_unproven(const struct gi_core_peer *p)
 }
 
 /* The last bundle of a burst that quiet waits for can ask for the answer itself; a message behind
- * it would cost as much as the bundle. Bundles do not count immediates: with such it is an echo. */
+ * it would cost as much as the bundle. */
 bool gi_core_echo_rides(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
     return p->want != 0 && p->cover_msg == 0 && p->unposted == NULL &&

@@ -2,12 +2,14 @@
 /*
  * The bootstrap over TCP: every rank keeps one connection to rank 0, the root. What goes over it:
  *
- *   rank -> root  hello: magic, version, rank, size, job, nonce, secret
- *   root -> rank  ACK at once, or REFUSE with the reason
- *   root -> rank  CALL, to which the rank answers HERE: all are called when the last has joined,
- * and a rank whose number another process claims. What has died while joining does not answer, and
- * its number is free again root -> rank  WELCOME when all have answered collective    DATA of each
- * rank -> root; DATA of all -> each rank, or ERROR with the reason end           BYE, either way
+ *   rank -> root   hello: magic, version, rank, size, job, nonce, secret
+ *   root -> rank   ACK at once, or REFUSE with the reason
+ *   root -> rank   CALL, which the rank answers with HERE: to all when the last has joined, and to
+ *                  a rank whose number another process claims; what has died while joining does
+ *                  not answer, and its number is free again
+ *   root -> rank   WELCOME when all have answered
+ *   collective     DATA of each rank -> root; DATA of all -> each rank, or ERROR with the reason
+ *   end            BYE, either way
  *
  * The magic is the first eight bytes of all; a connection that shows another one, or nothing for a
  * while, belongs to a stranger and is closed without disturbing anything. Ranks of one job run on

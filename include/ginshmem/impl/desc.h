@@ -16,11 +16,13 @@
  *   7      signal value, bits 0-62
  *
  * Windows travel as id (20 bits) and the low 12 bits of the generation: the engine checks both, and
- * the bounds, against its own table. Pointers appear only for gin_at_local(), with LOCAL.
+ * the bounds, against its own table. Pointers appear only for gin_at_local(), with LOCAL, and in
+ * the atomics of host threads.
  *
  * dst and src are where bytes go to and come from: of a PUT, dst is the peer's place and src mine,
  * of a GET the other way round. An AMO's word is dst, its operand the immediate, the value that CAS
- * expects the signal value; sig offset says in which reply the old value is wanted.
+ * expects the signal value; sig offset says in which reply the old value is wanted. Host threads
+ * leave addresses of their process there: of the notice, and in size that of the old value.
  * Not API.
  */
 #ifndef GINSHMEM_IMPL_DESC_H
