@@ -87,6 +87,7 @@ struct gi_watch {
     struct gi_watch_caller callers[GI_WATCH_CALLERS];
     unsigned n_callers;
     uint64_t next_beat;
+    uint64_t awake; /* when the thread was last known to run; 0: not yet */
     pthread_t thread;
 
     pthread_mutex_t lock; /* of what follows */

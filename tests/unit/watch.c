@@ -137,3 +137,74 @@ TEST(news_reach_all_once)
     }
     pthread_barrier_destroy(&job.all);
 }
+
+/* ---- who was stopped accuses nobody ---- */
+
+#define SHORT 2000000000ull
+
+static struct {
+    pthread_barrier_t all;
+    struct gi_watch_card cards[2];
+    _Atomic unsigned slept, accused;
+} nap;
+
+static int gather_two(void *arg, const void *mine, void *all, size_t bytes)
+{
+    memcpy(&nap.cards[*(int *)arg], mine, bytes);
+    pthread_barrier_wait(&nap.all);
+    memcpy(all, nap.cards, 2 * bytes);
+    return GIN_OK;
+}
+
+/* The watch's thread stands still in here, as it may anywhere when its process is stopped. */
+static void hear_and_sleep(void *arg, const struct gi_watch_news *n)
+{
+    if (*(int *)arg != 0)
+        return; /* finds rank 0 silent, and is right */
+    if (n->kind == GI_WATCH_OVER) {
+        gi_os_sleep_ns(SHORT + SHORT / 2);
+        nap.slept++;
+    } else if (n->rank == 1) {
+        nap.accused++;
+    }
+}
+
+static void *live_two(void *arg)
+{
+    int rank = *(int *)arg;
+    struct gi_watch_config c = {.rank = rank,
+                                .size = 2,
+                                .silence_ns = SHORT,
+                                .gather = gather_two,
+                                .hear = hear_and_sleep,
+                                .arg = arg};
+    struct gi_watch_news over = {1, GI_WATCH_OVER, "rank 1 says so"};
+    struct gi_watch_news self = {0, GI_WATCH_DEAD, "a turn of its thread"};
+    struct gi_watch *w = NULL;
+    EXPECT_EQ_INT(gi_watch_open(&c, &w), GIN_OK);
+    pthread_barrier_wait(&nap.all);
+    if (w != NULL && rank == 1)
+        gi_watch_tell(w, &over);
+    if (w != NULL && rank == 0) {
+        await(&nap.slept);
+        gi_watch_tell(w, &self);
+        EXPECT(gi_watch_flush(w, gi_deadline_in(PATIENCE)));
+    }
+    pthread_barrier_wait(&nap.all);
+    gi_watch_close(w);
+    return NULL;
+}
+
+TEST(pauses_are_forgiven)
+{
+    pthread_t thread[2];
+    int rank[2] = {0, 1};
+    pthread_barrier_init(&nap.all, NULL, 2);
+    for (int r = 0; r < 2; r++)
+        EXPECT_EQ_INT(pthread_create(&thread[r], NULL, live_two, &rank[r]), 0);
+    for (int r = 0; r < 2; r++)
+        pthread_join(thread[r], NULL);
+    EXPECT_EQ_INT(nap.slept, 1);
+    EXPECT_EQ_INT(nap.accused, 0);
+    pthread_barrier_destroy(&nap.all);
+}
