@@ -55,9 +55,29 @@ void gi_tcp_send_call(int fd, enum gi_tcp_kind kind, uint64_t seq)
     (void)gi_sock_send(fd, &f, sizeof(f), NULL, 0);
 }
 
-int gi_tcp_recv_frame(int fd, struct gi_tcp_frame *f, char *text, uint64_t deadline)
+/* n bytes. 0, -ETIMEDOUT, -ECONNRESET, -ECANCELED where b asks for the end, another -errno. */
+static int read_all(struct gi_boot *b, int fd, void *buf, size_t n, uint64_t deadline)
 {
-    int e = gi_os_read_full(fd, f, sizeof(*f), deadline);
+    for (size_t got = 0; got < n;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        ssize_t more = gi_sock_recv(fd, (char *)buf + got, n - got);
+        if (more >= 0) {
+            got += (size_t)more;
+            continue;
+        }
+        if (more != -EAGAIN)
+            return (int)more;
+        int e = gi_boot_poll(b, &p, 1, deadline);
+        if (e <= 0)
+            return e == 0 ? -ETIMEDOUT : e;
+    }
+    return 0;
+}
+
+static int recv_frame(struct gi_boot *b, int fd, struct gi_tcp_frame *f, char *text,
+                      uint64_t deadline)
+{
+    int e = read_all(b, fd, f, sizeof(*f), deadline);
 
     text[0] = '\0';
     if (e != 0)
@@ -68,9 +88,14 @@ int gi_tcp_recv_frame(int fd, struct gi_tcp_frame *f, char *text, uint64_t deadl
         return 0;
     if (f->bytes >= GI_BOOT_WHY)
         return -EPROTO;
-    e = gi_os_read_full(fd, text, f->bytes, deadline);
+    e = read_all(b, fd, text, f->bytes, deadline);
     text[f->bytes] = '\0';
     return e;
+}
+
+int gi_tcp_recv_frame(int fd, struct gi_tcp_frame *f, char *text, uint64_t deadline)
+{
+    return recv_frame(NULL, fd, f, text, deadline);
 }
 
 /* Move on with sending frame and body; the bytes sent so far are in *sent. 0 when all is out. */
@@ -324,9 +349,11 @@ static int leaf_allgather(struct gi_tcp_boot *t, const void *in, char *out, size
     /* Even where sending failed, rank 0 may have left word why. */
     if (e == 0 || e == -EPIPE || e == -ECONNRESET) {
         int sent = e;
-        e = gi_tcp_recv_frame(t->fd, &f, text, sent == 0 ? patience : gi_deadline_in(NOTE_NS));
+        e = recv_frame(&t->b, t->fd, &f, text, sent == 0 ? patience : gi_deadline_in(NOTE_NS));
         e = e != 0 && sent != 0 ? sent : e;
     }
+    if (e == -ECANCELED)
+        return t->b.stopped;
     if (e == -ETIMEDOUT)
         return gi_fail(GIN_ETIMEDOUT, "rank 0 did not answer in time: it, or a rank that it waits "
                                       "for, has not come");
@@ -341,7 +368,9 @@ static int leaf_allgather(struct gi_tcp_boot *t, const void *in, char *out, size
     if (f.kind != GI_TCP_DATA || f.seq != t->seq || f.bytes != total)
         return gi_fail(GIN_EPEER, "rank 0 is out of step: frame of kind %u in round %llu, not %llu",
                        f.kind, (unsigned long long)f.seq, (unsigned long long)t->seq);
-    e = gi_os_read_full(t->fd, out, total, patience);
+    e = read_all(&t->b, t->fd, out, total, patience);
+    if (e == -ECANCELED)
+        return t->b.stopped;
     if (e == -ETIMEDOUT)
         return gi_fail(GIN_ETIMEDOUT, "rank 0 stopped in the middle of its answer");
     return e == 0 ? GIN_OK : root_lost(t, e);

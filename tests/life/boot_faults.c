@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/log.h"
 #include "boot/boot_tcp.h"
 #include "tests/life/boot_ranks.h"
 
@@ -492,5 +493,56 @@ TEST(half_open)
     EXPECT(fd >= 0);
     struct ranks how = {.size = 3, .root = root, .first = 1, .timeout = "1s"};
     run_ranks(&how, unanswered_life);
+    close(fd);
+}
+
+/* ---- an answer that stops halfway ---- */
+
+static int asked_to_stop(void *arg)
+{
+    return *(_Atomic int *)arg != 0 ? gi_fail(GIN_EPEER, "enough") : GIN_OK;
+}
+
+/* What is waited for ends by the communicator's word, also while the answer is read. */
+static void cut_short_life(const struct ranks *how, int rank)
+{
+    struct gi_boot *b = NULL;
+    char mine[64] = "", all[3 * 64];
+    if (!EXPECT_EQ_INT(open_rank(how, rank, &b), GIN_OK))
+        return;
+    b->stop = asked_to_stop;
+    b->stop_arg = how->arg;
+    EXPECT_EQ_INT(gi_boot_allgather(b, mine, all, sizeof(mine), gi_deadline_in(SECONDS(300))),
+                  GIN_EPEER);
+    EXPECT_HAS(gin_last_error(), "enough");
+    gi_boot_close(b);
+}
+
+TEST(answer_cut_short)
+{
+    struct gi_tcp_frame f = {.magic = GI_TCP_MAGIC, .kind = GI_TCP_ACK};
+    struct gi_tcp_hello hello;
+    char record[64];
+    int pids[2];
+    _Atomic int *stop = shared_counter();
+    new_root();
+    int fd = listen_on(port);
+    struct ranks how = {.size = 2, .root = root, .first = 1, .arg = (void *)(uintptr_t)stop};
+    start_ranks(&how, cut_short_life, pids);
+    int leaf = accept(fd, NULL, NULL);
+    EXPECT(leaf >= 0);
+    EXPECT_EQ_INT(recv(leaf, &hello, sizeof(hello), MSG_WAITALL), sizeof(hello));
+    say(leaf, &f, sizeof(f));
+    f.kind = GI_TCP_WELCOME;
+    say(leaf, &f, sizeof(f));
+    EXPECT_EQ_INT(recv(leaf, &f, sizeof(f), MSG_WAITALL), sizeof(f));
+    EXPECT_EQ_INT(recv(leaf, record, sizeof(record), MSG_WAITALL), sizeof(record));
+    f.bytes = 2 * sizeof(record);
+    say(leaf, &f, sizeof(f));
+    say(leaf, record, sizeof(record)); /* half of it */
+    usleep(50000);
+    atomic_store(stop, 1);
+    await_ranks(&how, pids);
+    close(leaf);
     close(fd);
 }
