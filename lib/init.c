@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/boot_watch.h"
 #include "card.h"
 #include "dump.h"
 #include "net_ops.h"
@@ -15,6 +16,7 @@
 static struct {
     pthread_mutex_t lock;
     int count;
+    gin_comm_t *first; /* a list, which a fork()ed child reads without the lock */
 } live = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Raised in every fork()ed child: cheaper to compare than asking for the process id. */
@@ -26,6 +28,10 @@ static void forked(void)
     forks++;
     /* the child's copy of the lock may be held by a thread that it does not have */
     pthread_mutex_init(&live.lock, NULL);
+    for (gin_comm_t *comm = live.first; comm != NULL; comm = comm->next_live) {
+        gi_boot_forked(comm->boot);
+        gi_watch_forked(atomic_load(&comm->watch));
+    }
     gi_retired_forked();
 }
 
@@ -203,6 +209,8 @@ static void live_add(gin_comm_t *comm)
 {
     pthread_mutex_lock(&live.lock);
     gi_dump_add(comm);
+    comm->next_live = live.first;
+    live.first = comm;
     if (live.count++ == 0)
         gi_dump_install(comm->env.signal_dump != 0);
     pthread_mutex_unlock(&live.lock);
@@ -212,6 +220,10 @@ static void live_remove(gin_comm_t *comm)
 {
     pthread_mutex_lock(&live.lock);
     gi_dump_remove(comm);
+    gin_comm_t **at = &live.first;
+    while (*at != comm)
+        at = &(*at)->next_live;
+    *at = comm->next_live;
     if (--live.count == 0)
         gi_dump_uninstall();
     pthread_mutex_unlock(&live.lock);

@@ -100,9 +100,10 @@ bool gi_watch_listen(struct gi_watch *w)
 
 void gi_watch_edge_end(struct gi_watch_edge *e, enum gi_watch_step step)
 {
-    if (e->fd >= 0)
-        gi_os_close(e->fd);
-    e->fd = -1;
+    int fd = e->fd;
+    e->fd = -1; /* first, for a child that is forked meanwhile */
+    if (fd >= 0)
+        gi_os_close(fd);
     e->got = e->out_n = 0;
     e->until = GI_NEVER;
     e->step = step;
@@ -299,9 +300,10 @@ void gi_watch_edge_ready(struct gi_watch *w, struct gi_watch_edge *e, short reve
 
 static void drop_caller(struct gi_watch *w, unsigned i, bool close_it)
 {
-    if (close_it)
-        gi_os_close(w->callers[i].fd);
+    int fd = w->callers[i].fd;
     w->callers[i] = w->callers[--w->n_callers];
+    if (close_it)
+        gi_os_close(fd);
 }
 
 void gi_watch_accept(struct gi_watch *w)
