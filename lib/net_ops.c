@@ -70,14 +70,15 @@ static inline struct gi_core_ctx *context_of(const gin_t *g)
     return gi_devcomm_of(g)->net[g->ctx->index];
 }
 
-/* What the rank failed of, or what the context died of, or what the core said of one operation. */
+/* What the rank failed of, or what the context died of, or what the core said of one operation. A
+ * barrier (g is NULL) has chosen that rank itself, and wants the first cause. */
 static int failure(const gin_t *g, struct gi_core_ctx *ctx, int world, int st, const char *call)
 {
     const char *text = NULL, *own = NULL;
     int sticky = gi_core_ctx_status(ctx, NULL, &text);
     if (sticky != GIN_OK && g != NULL)
         GIN_STORE_RELAXED(&g->ctx->error, sticky);
-    if (world >= 0 && gi_core_peer_status(ctx, world, &own) == st)
+    if (g != NULL && world >= 0 && gi_core_peer_status(ctx, world, &own) == st)
         return gi_fail(st, "%s: %s", call, own);
     if (st == sticky && text != NULL)
         return gi_fail(st, "%s: %s", call, text);
