@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/clock.h"
@@ -353,4 +354,52 @@ MP_TEST_OPT(by_its_own_word, .ranks = "2 4", .hosts = "AABB", .only = MP_PROCS, 
     EXPECT_FAILS(gin_comm_status(s.comm), GIN_EPEER, "enough of it");
     EXPECT_EQ_INT(mp_barrier(mp), 0);
     EXPECT_FAILS(gin_finalize(s.comm), GIN_EPEER, "enough of it");
+}
+
+/* ---- its children ---- */
+
+/* A child has the parent's descriptors, and yet the others see the parent's end. */
+MP_TEST_OPT(with_a_child_that_lives, .ranks = "2 3", .hosts = "ABC", .only = MP_PROCS, .bare = true)
+{
+    struct scene s;
+    uint64_t *seen = moment(mp) + 24;
+    if (!scene_open(mp, &s))
+        return;
+    if (mp->rank == VICTIM) {
+        pid_t child = fork();
+        if (child == 0) {
+            for (int i = 0; i < 6000 && GIN_LOAD_ACQUIRE(seen) == 0; i++)
+                nap(10);
+            _exit(0);
+        }
+        EXPECT(child > 0);
+        die(mp);
+    }
+    EXPECT_FAILS(gin_wait_signal(&s.g, me(), 0, 1), GIN_EPEER, "rank 1");
+    EXPECT_HAS(gin_last_error(), "connection");
+    GIN_STORE_RELEASE(seen, 1);
+    scene_close(mp, &s);
+}
+
+/* ... and when a child ends that is nobody's business. */
+MP_TEST_OPT(with_children_that_end, .ranks = "2", .hosts = "AB", .only = MP_PROCS, .bare = true)
+{
+    struct scene s;
+    if (!scene_open(mp, &s))
+        return;
+    for (uint64_t i = 1; i <= 4; i++) {
+        int status = -1;
+        fflush(NULL);
+        pid_t child = mp->rank == VICTIM ? fork() : -1;
+        if (child == 0 && i % 2 == 0)
+            exit(0);
+        if (child == 0)
+            _exit(0);
+        if (mp->rank == VICTIM)
+            EXPECT(waitpid(child, &status, 0) == child && status == 0);
+        EXPECT_OK(gin_signal(&s.g, me(), s.world, 1 - mp->rank, gin_weak_inc(0)));
+        EXPECT_OK(gin_wait_signal(&s.g, me(), 0, i));
+    }
+    EXPECT_OK(gin_comm_status(s.comm));
+    EXPECT_OK(gin_finalize(s.comm));
 }
