@@ -25,19 +25,22 @@ static int options(int argc, char **argv, int *status)
         {"help", no_argument, NULL, 'h'},
         {"job", no_argument, NULL, 'j'},
         {"json", no_argument, NULL, 's'},
-        {"version", no_argument, NULL, 'v'},
+        {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},
     };
+    static char name[] = "gininfo"; /* in getopt's messages, too, whatever runs this */
     int c, what = 0;
     *status = 0;
-    while ((c = getopt_long(argc, argv, "h", known, NULL)) != -1)
+    if (argc > 0)
+        argv[0] = name;
+    while ((c = getopt_long(argc, argv, "hV", known, NULL)) != -1)
         switch (c) {
         case 'c': what |= CHECK; break;
         case 'e': what |= ENV; break;
         case 'j': what |= JOB; break;
         case 's': what |= JSON; break;
         case 'h': fputs(usage, stdout); return -1;
-        case 'v':
+        case 'V':
             printf("gininfo (ginshmem) %d.%d.%d\n", GIN_VERSION_MAJOR, GIN_VERSION_MINOR,
                    GIN_VERSION_PATCH);
             return -1;

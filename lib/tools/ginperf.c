@@ -21,7 +21,7 @@ struct options {
     bool all, raw, cuda, net, scaling;
     long iters; /* 0: by size */
     int rounds;
-    const char *format;
+    const char *format; /* NULL: table */
 };
 
 double perf_now_ns(void)
@@ -69,7 +69,7 @@ static void usage(FILE *f)
         "  --rounds R       measurements per figure; the median is reported (default 5)\n"
         "  --format F       table (default), csv or json\n"
         "  --list           list the operations\n"
-        "  --help, --version\n");
+        "  --help, -h, --version, -V\n");
 }
 
 static void list_ops(void)
@@ -180,10 +180,13 @@ static int parse(int argc, char **argv, struct options *o)
         {"net", 0, NULL, NET},       {"scaling", 0, NULL, SCALING}, {"iters", 1, NULL, ITERS},
         {"rounds", 1, NULL, ROUNDS}, {"format", 1, NULL, FORMAT},   {"list", 0, NULL, LIST},
         {"help", 0, NULL, HELP},     {"version", 0, NULL, VERSION}, {NULL, 0, NULL, 0}};
+    static char name[] = "ginperf"; /* in getopt's messages, too, whatever runs this */
     unsigned long long v;
     char *end;
     int c;
-    while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+    if (argc > 0)
+        argv[0] = name;
+    while ((c = getopt_long(argc, argv, "hV", longs, NULL)) != -1) {
         switch (c) {
         case OP: o->ops = optarg; break;
         case SIZES:
@@ -212,6 +215,7 @@ static int parse(int argc, char **argv, struct options *o)
                 return bad("--format", optarg);
             break;
         case LIST: list_ops(); return 0;
+        case 'V':
         case VERSION:
             printf("ginperf (ginshmem) %d.%d.%d\n", gin_version() / 10000,
                    gin_version() / 100 % 100, gin_version() % 100);
@@ -221,6 +225,19 @@ static int parse(int argc, char **argv, struct options *o)
         default: fprintf(stderr, "ginperf: see ginperf --help\n"); return 2;
         }
     }
+    if (o->cuda + o->net + o->scaling > 1) {
+        fprintf(stderr, "ginperf: --cuda, --net and --scaling are runs of their own; choose one\n");
+        return 2;
+    }
+    if (o->format != NULL && o->cuda + o->net + o->scaling != 0) {
+        fprintf(stderr, "ginperf: %s prints in one way only, without --format\n",
+                o->cuda  ? "--cuda"
+                : o->net ? "--net"
+                         : "--scaling");
+        return 2;
+    }
+    if (o->format == NULL)
+        o->format = "table";
     if (!GI_HAVE_JANSSON && strcmp(o->format, "json") == 0) {
         fprintf(stderr, "ginperf: this build has no JSON: configure did not find jansson\n");
         return 2;
@@ -388,11 +405,8 @@ static int run(struct perf *p, const struct options *o)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.ops = "all",
-                        .sizes = {8, 64, 4096, 65536, 1048576},
-                        .n_sizes = 5,
-                        .rounds = 5,
-                        .format = "table"};
+    struct options o = {
+        .ops = "all", .sizes = {8, 64, 4096, 65536, 1048576}, .n_sizes = 5, .rounds = 5};
     struct perf p = {.peer = -1};
     int st = parse(argc, argv, &o);
     if (st >= 0)
