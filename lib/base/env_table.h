@@ -48,9 +48,10 @@ GI_ENV(host_id, HOST_ID, TEXT, "", 0, 0, "name of this host, in place of boot id
 GI_ENV(boot, BOOT, WORD, "auto", 0, 0,
        "auto|pmix|pmi1|pmi2|tcp|self -- bootstrap; auto takes what the launcher offers")
 GI_ENV(provider, PROVIDER, TEXT, "", 0, 0,
-       "libfabric provider for ranks of other hosts, such as tcp;ofi_rxm; else the best of a list")
+       "libfabric provider for ranks of other hosts, such as tcp or verbs; else the best of a list")
 GI_ENV(nic, NIC, TEXT, "", 0, 0,
-       "network device, a libfabric domain such as eth0 or mlx5_0; else the provider's first")
+       "network device, a libfabric domain such as eth0 or mlx5_0, which must be there; else the "
+       "provider's best")
 GI_ENV(engine_threads, ENGINE_THREADS, COUNT, "1", 1, 64,
        "threads that drive the network; each serves its share of the contexts")
 GI_ENV(rank, RANK, COUNT, "", 0, 2147483647, "rank of this process, with SIZE and ROOT")

@@ -46,6 +46,11 @@ void info_network(void);   /* the provider chosen, opened and tested */
 void info_machine(void);   /* hwloc's view, huge pages, limits, system calls */
 void info_launchers(void); /* who started this process, by its environment */
 void info_variables(void);
+/*
+ * Whether it can be: what was opened, or why nothing, in text; *asked: the environment names the
+ * provider or the device. GIN_OK or a status.
+ */
+int info_try_network(char *text, size_t n, bool *asked);
 /* Requirements; number of the failed ones. */
 int info_check(void);
 /* Join the job and ask it; only rank 0 adds facts. GIN_OK or a status. */

@@ -133,6 +133,13 @@ static void network(void)
             snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
                      text[0] != 0 ? " " : "", found[i].provider);
     wished("providers", text[0] != 0, text[0] != 0 ? text : "libfabric offers none of the known");
+    char opened[600];
+    bool asked;
+    int st = info_try_network(opened, sizeof(opened), &asked);
+    if (asked) /* whoever names a provider or a device gets that or nothing */
+        required("network", st == GIN_OK, opened);
+    else
+        wished("network", st == GIN_OK, opened);
     uint64_t locked;
     char a[32];
     if (info_limit("Max locked memory", &locked) && locked != UINT64_MAX) {

@@ -79,6 +79,36 @@ static void notes(const char *text)
     }
 }
 
+static int open_domain(const struct gi_env *env, struct gi_net_domain **domain)
+{
+    struct gi_net_config config = {
+        .provider = env->provider, .nic = env->nic, .rank = 0, .size = 1, .self_test = true};
+    return gi_ofi_ops.open(&config, domain);
+}
+
+int info_try_network(char *text, size_t n, bool *asked)
+{
+    struct gi_net_domain *domain;
+    struct gi_env env;
+    int st = gi_env_load(&env);
+    *asked = false;
+    if (st != GIN_OK)
+        return snprintf(text, n, "%s", gin_last_error()), st;
+    *asked = env.provider[0] != 0 || env.nic[0] != 0;
+    st = open_domain(&env, &domain);
+    if (st == GIN_OK) {
+        const struct gi_net_caps *c = gi_ofi_ops.caps(domain);
+        const char *device = strstr(c->notes, "device: ");
+        device = device != NULL ? device : "";
+        snprintf(text, n, "%s: %s, %.*s", c->name, c->version, (int)strcspn(device, "\n"), device);
+        gi_ofi_ops.close(domain);
+    } else {
+        snprintf(text, n, "%s", gin_last_error());
+    }
+    gi_env_release(&env);
+    return st;
+}
+
 void info_network(void)
 {
     struct gi_net_domain *domain;
@@ -87,9 +117,7 @@ void info_network(void)
         info_add(SECTION, "provider", INFO_NO, NULL, "%s", gin_last_error());
         return;
     }
-    struct gi_net_config config = {
-        .provider = env.provider, .nic = env.nic, .rank = 0, .size = 1, .self_test = true};
-    if (gi_ofi_ops.open(&config, &domain) != GIN_OK) {
+    if (open_domain(&env, &domain) != GIN_OK) {
         info_add(SECTION, "provider", INFO_NO, NULL, "%s", gin_last_error());
     } else {
         const struct gi_net_caps *c = gi_ofi_ops.caps(domain);

@@ -35,6 +35,7 @@ if ! [ -x ./gininfo ]; then
 fi
 has version 0 'gininfo (ginshmem) [0-9]' ./gininfo --version
 has help 0 '--check' ./gininfo --help
+has version 0 'gininfo (ginshmem) [0-9]' ./gininfo -V
 has "bad option" 2 nonsense ./gininfo --nonsense
 has "bad option" 2 'see gininfo --help' ./gininfo --nonsense
 has "bad word" 2 '"word"' ./gininfo word
@@ -45,6 +46,21 @@ has variables 0 'GINSHMEM_HEAP_SIZE .*1G  (environment; default ' \
     env GINSHMEM_HEAP_SIZE=1G ./gininfo --env
 has secret 0 'GINSHMEM_SECRET .*(not shown)' env GINSHMEM_SECRET=hush ./gininfo --env
 has check 0 '^  memory objects .* pass' ./gininfo --check
+if ./gininfo --check | grep -q '^  network .* pass'; then
+    has "the device that is named" 0 '^  network .* pass: .*device: lo' env GINSHMEM_NIC=lo ./gininfo --check
+    has "no such device" 1 '^  network .* FAIL: .*GINSHMEM_NIC=nope here; there are .*lo' \
+        env GINSHMEM_NIC=nope ./gininfo --check
+    has "no such device" 0 '^  provider .* no: .*GINSHMEM_NIC=nope' env GINSHMEM_NIC=nope ./gininfo
+    has "no such provider" 1 'GINSHMEM_PROVIDER=nope.*names that it has: .*[a-z]' \
+        env GINSHMEM_PROVIDER=nope ./gininfo --check
+    ! ./gininfo | grep -q '^  tcp .* yes: ' ||
+        has "a provider by its short name" 0 '^  network .* pass: tcp' \
+            env GINSHMEM_PROVIDER=tcp ./gininfo --check
+    if [ -x ./ginrun ]; then
+        has "job with no such device" 0 '^  net .* no: .*GINSHMEM_NIC=nope' \
+            env GINSHMEM_NIC=nope ./ginrun -n 2 -H 2 ./gininfo --job
+    fi
+fi
 has "check of a bad value" 1 'variables .* FAIL: GINSHMEM_HEAP_SIZE="20Mabc"' \
     env GINSHMEM_HEAP_SIZE=20Mabc ./gininfo --check
 has "job of a bad value" 1 'GINSHMEM_HEAP_SIZE="20Mabc"' \

@@ -109,7 +109,7 @@ static int domain_open(const struct gi_net_config *config, struct gi_net_domain 
                                .hmem = config->gpu,
                                .atomics = config->any_atomics,
                                .names = more != NULL ? more->names : NULL};
-    struct gi_ofi_tried absent = {""}, useless = {""};
+    struct gi_ofi_tried absent = {.text = ""}, useless = {.text = ""};
     struct gi_ofi_pick pick;
     size_t at = 0;
     int st, first = GIN_OK;

@@ -19,9 +19,17 @@
  * udp;ofi_rxd (slow, for tests), psm3 (slower than tcp on plain Ethernet), and whatever is unknown.
  * ofi_mrail and lnx cannot carry RMA the way that is needed.
  */
-static const char *const own[] = {"cxi", "efa", "opx",        "verbs;ofi_rxm",
-                                  "tcp", "net", "tcp;ofi_rxm"};
-#define OWN (sizeof(own) / sizeof(own[0]))
+static const char *const own[] = {"cxi", "efa", "opx",         "verbs;ofi_rxm",
+                                  "tcp", "net", "tcp;ofi_rxm", NULL};
+#define OWN (sizeof(own) / sizeof(own[0]) - 1)
+
+/* Names that stand for their layer over it, where the provider alone has no RDM endpoints. */
+static const struct {
+    const char *name, *layered;
+} layers[] = {{"tcp", "tcp;ofi_rxm"}, {"verbs", "verbs;ofi_rxm"}, {"udp", "udp;ofi_rxd"}};
+
+/* What is used only where named, for those who named what is not there. */
+static const char *const others[] = {"sockets", "udp;ofi_rxd", "psm3", "psm2", "shm", NULL};
 
 /* Providers whose device applies atomics; asking the others for FI_ATOMIC costs order. */
 static const char *const device_atomics[] = {"cxi", "sockets"};
@@ -83,7 +91,7 @@ static const char *fabric_of(const char **provider)
     return strcasecmp(*provider, "efa") == 0 ? "efa" : NULL;
 }
 
-static struct fi_info *hints_for(const char *provider, const char *nic, const struct gi_ofi_rung *r)
+static struct fi_info *hints_for(const char *provider, const struct gi_ofi_rung *r)
 {
     struct fi_info *h = fi_allocinfo();
     const char *fabric = fabric_of(&provider);
@@ -92,7 +100,6 @@ static struct fi_info *hints_for(const char *provider, const char *nic, const st
         return NULL;
     h->fabric_attr->prov_name = strdup(provider); /* all freed by fi_freeinfo() */
     h->fabric_attr->name = fabric != NULL ? strdup(fabric) : NULL;
-    h->domain_attr->name = nic != NULL && *nic != 0 ? strdup(nic) : NULL;
     h->caps = FI_MSG | FI_RMA | (r->atomic ? FI_ATOMIC : 0) | (r->source ? FI_SOURCE : 0) |
               (r->hmem ? FI_HMEM : 0);
     h->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
@@ -118,20 +125,59 @@ static int rank_info(const struct fi_info *i)
     return 0;
 }
 
+/* Why a name is not had. */
+struct reason {
+    char text[160];
+};
+
+static void because(struct reason *why, const char *text)
+{
+    snprintf(why->text, sizeof(why->text), "%s", text);
+}
+
+/* One more of a list, unless it stands there. */
+static void add_word(char *list, size_t n, const char *word)
+{
+    size_t len = strlen(list), wordlen = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)) != NULL; at += wordlen)
+        if ((at == list || at[-1] == ' ') && (at[wordlen] == 0 || at[wordlen] == ','))
+            return;
+    if (len + wordlen + 3 <= n)
+        snprintf(list + len, n - len, "%s%s", len != 0 ? ", " : "", word);
+}
+
+/*
+ * The device that was named, also by its name without what some providers append for the kind of
+ * endpoint ("rdmap0-rdm"). Providers over IP do not look at a name among the hints: so this does.
+ */
+static bool is_device(const char *domain, const char *nic)
+{
+    size_t len = nic != NULL ? strlen(nic) : 0;
+    return len == 0 || (strncmp(domain, nic, len) == 0 && (domain[len] == 0 || domain[len] == '-'));
+}
+
 /* The entry to take out of what came back; NULL and the reason where none will do. */
 static const struct fi_info *best_of(const struct fi_info *list, const char *provider,
-                                     const char **why)
+                                     const char *nic, struct gi_ofi_tried *tried,
+                                     struct reason *why)
 {
     const struct fi_info *best = NULL;
     const char *fabric = fabric_of(&provider);
-    *why = "libfabric answered with other providers";
+    char devices[100] = "";
+    because(why, "libfabric answered with other providers");
     for (const struct fi_info *i = list; i != NULL; i = i->next) {
         if (!same_name(i->fabric_attr->prov_name, provider) || i->ep_attr->type != FI_EP_RDM)
             continue;
         if (fabric != NULL && strcasecmp(i->fabric_attr->name, fabric) != 0)
             continue;
+        add_word(devices, sizeof(devices), i->domain_attr->name);
+        add_word(tried->devices, sizeof(tried->devices), i->domain_attr->name);
+        if (!is_device(i->domain_attr->name, nic)) {
+            snprintf(why->text, sizeof(why->text), "its devices are %s", devices);
+            continue;
+        }
         if (i->domain_attr->mr_mode & FI_MR_RAW) {
-            *why = "its keys are longer than 8 bytes (FI_MR_RAW)";
+            because(why, "its keys are longer than 8 bytes (FI_MR_RAW)");
             continue;
         }
         if (best == NULL || rank_info(i) < rank_info(best))
@@ -141,18 +187,18 @@ static const struct fi_info *best_of(const struct fi_info *list, const char *pro
 }
 
 static int ask(const char *provider, const char *nic, const struct gi_ofi_rung *r,
-               struct fi_info **info, const char **why)
+               struct fi_info **info, struct gi_ofi_tried *tried, struct reason *why)
 {
-    struct fi_info *list = NULL, *hints = hints_for(provider, nic, r);
+    struct fi_info *list = NULL, *hints = hints_for(provider, r);
     if (hints == NULL)
         return -FI_ENOMEM;
     int rc = fi_getinfo(gi_ofi_api(), NULL, NULL, 0, hints, &list);
     fi_freeinfo(hints);
     if (rc != 0) {
-        *why = rc == -FI_ENODATA ? "no such provider or no device for it" : fi_strerror(-rc);
+        because(why, rc == -FI_ENODATA ? "no such provider or no device for it" : fi_strerror(-rc));
         return rc;
     }
-    const struct fi_info *best = best_of(list, provider, why);
+    const struct fi_info *best = best_of(list, provider, nic, tried, why);
     if (best != NULL)
         *info = fi_dupinfo(best);
     fi_freeinfo(list);
@@ -169,17 +215,17 @@ static bool has_device_atomics(const char *provider)
 
 /* From all that is wanted down to messages and RMA alone. */
 static int climb(const char *provider, const struct gi_ofi_want *want, struct gi_ofi_pick *pick,
-                 const char **why)
+                 struct gi_ofi_tried *tried, struct reason *why)
 {
     bool atomic = want->atomics || has_device_atomics(provider);
-    const char *first = NULL;
+    struct reason first = {""};
     int rc = -FI_ENODATA;
     for (unsigned i = 0; i < 16; i++) {
         struct gi_ofi_rung r = {
             .hmem = !(i & 8), .order = !(i & 4), .source = !(i & 2), .atomic = !(i & 1)};
         if ((r.hmem && !want->hmem) || (r.atomic && !atomic))
             continue;
-        rc = ask(provider, want->nic, &r, &pick->info, why);
+        rc = ask(provider, want->nic, &r, &pick->info, tried, why);
         if (rc == 0) {
             pick->rung = r;
             snprintf(pick->rung_text, sizeof(pick->rung_text), "%s%s%s%s",
@@ -188,7 +234,7 @@ static int climb(const char *provider, const struct gi_ofi_want *want, struct gi
                      atomic && !r.atomic ? " without atomics" : "");
             return 0;
         }
-        first = first == NULL ? *why : first;
+        first = first.text[0] == 0 ? *why : first;
     }
     *why = first;
     return rc;
@@ -210,30 +256,71 @@ void gi_ofi_tried(struct gi_ofi_tried *t, const char *name, const char *why)
 
 static const char *name_of(const struct gi_ofi_want *want, size_t i)
 {
-    if (want->provider != NULL && want->provider[0] != 0)
-        return i == 0 ? want->provider : NULL;
-    return want->names != NULL ? want->names[i] : gi_ofi_own(i);
+    if (want->provider == NULL || want->provider[0] == 0)
+        return want->names != NULL ? want->names[i] : gi_ofi_own(i);
+    if (i == 0)
+        return want->provider;
+    for (size_t k = 0; i == 1 && k < sizeof(layers) / sizeof(layers[0]); k++)
+        if (strcasecmp(layers[k].name, want->provider) == 0)
+            return layers[k].layered;
+    return NULL;
+}
+
+/* One of these names would be had. */
+static void try_names(const char *const *names, const struct gi_ofi_want *want, char *list,
+                      size_t n)
+{
+    struct gi_ofi_tried ignored = {.text = ""};
+    struct reason why;
+    for (; *names != NULL; names++) {
+        struct gi_ofi_pick p = {.info = NULL};
+        if (climb(*names, want, &p, &ignored, &why) == 0)
+            add_word(list, n, *names);
+        gi_ofi_unpick(&p);
+    }
+}
+
+/* What was named is not there: what is? */
+static int none(const struct gi_ofi_want *want, const struct gi_ofi_tried *tried)
+{
+    bool nic = want->nic != NULL && want->nic[0] != 0;
+    char names[200] = "";
+    if (nic && tried->devices[0] != 0)
+        return gi_fail(GIN_ENOTSUP,
+                       "no libfabric provider that could carry messages and RMA has the device "
+                       "GINSHMEM_NIC=%s here; there are %s (%s)",
+                       want->nic, tried->devices, tried->text);
+    if (want->provider == NULL || want->provider[0] == 0)
+        return gi_fail(GIN_ENOTSUP, "no libfabric provider%s%s has messages and RMA here (%s)",
+                       nic ? " with the device GINSHMEM_NIC=" : "", nic ? want->nic : "",
+                       tried->text);
+    try_names(want->names != NULL ? want->names : own, want, names, sizeof(names));
+    try_names(others, want, names, sizeof(names));
+    return gi_fail(GIN_ENOTSUP,
+                   "GINSHMEM_PROVIDER=%s: libfabric has no such provider with messages and RMA%s%s "
+                   "here (%s); names that it has: %s",
+                   want->provider, nic ? " and the device GINSHMEM_NIC=" : "", nic ? want->nic : "",
+                   tried->text, names[0] != 0 ? names : "none");
 }
 
 int gi_ofi_pick(const struct gi_ofi_want *want, size_t *at, struct gi_ofi_tried *tried,
                 struct gi_ofi_pick *pick)
 {
     struct gi_ofi_pick p = {.named = want->provider != NULL && want->provider[0] != 0};
-    const char *why = "nothing was asked", *name;
+    struct reason why = {"nothing was asked"};
+    const char *name;
     gi_ofi_environment(want->ranks);
     while ((name = name_of(want, *at)) != NULL) {
         ++*at;
-        if (climb(name, want, &p, &why) == 0) {
+        if (climb(name, want, &p, tried, &why) == 0) {
             p.name = name;
             describe(&p);
             *pick = p;
             return GIN_OK;
         }
-        gi_ofi_tried(tried, name, why);
+        gi_ofi_tried(tried, name, why.text);
     }
-    return gi_fail(GIN_ENOTSUP, "no libfabric provider%s%s has messages and RMA here (%s)",
-                   want->nic != NULL && *want->nic != 0 ? " with the device " : "",
-                   want->nic != NULL ? want->nic : "", tried->text);
+    return none(want, tried);
 }
 
 void gi_ofi_unpick(struct gi_ofi_pick *pick)

@@ -10,7 +10,8 @@
 
 /* What is wanted; zeros ask for the best of the library's own list. */
 struct gi_ofi_want {
-    const char *provider; /* as GINSHMEM_PROVIDER has it: one name; NULL or "": own list */
+    const char *provider; /* as GINSHMEM_PROVIDER has it: one name, of a provider or of
+                           * what a layer makes usable; NULL or "": own list */
     const char *nic;      /* domain (network interface, device); NULL or "": any */
     int ranks;            /* of the job; sizes tables. 0: not known */
     bool hmem;            /* GPU memory, if the provider can */
@@ -33,9 +34,10 @@ struct gi_ofi_pick {
     char text[200];      /* "net, domain eth0, RDM, version 117.0" */
 };
 
-/* Why names were not taken, for people: "cxi: no device; efa: ..." */
+/* Why names were not taken, for people: "cxi: no device; efa: ..."; the devices seen. */
 struct gi_ofi_tried {
     char text[600];
+    char devices[200];
 };
 void gi_ofi_tried(struct gi_ofi_tried *t, const char *name, const char *why);
 
