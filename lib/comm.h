@@ -250,6 +250,12 @@ static inline int gi_comm_status_quiet(const gin_comm_t *comm)
 {
     return atomic_load_explicit(&comm->status, memory_order_acquire);
 }
+/* Who aborted, and why, to whatever is asked of the network from then on; else GIN_OK. */
+static inline int gi_comm_over(const gin_comm_t *comm, const char *call)
+{
+    int st = atomic_load_explicit(&comm->over, memory_order_acquire);
+    return GIN_LIKELY(st == GIN_OK) ? GIN_OK : gi_fail(st, "%s: %s", call, comm->over_text);
+}
 /* Watch over ranks of other hosts, and be watched. Collective. */
 int gi_comm_watch_up(gin_comm_t *comm);
 /* status: with which this rank leaves. */

@@ -39,6 +39,9 @@ int gi_net_allowed(const struct gi_devcomm *d, int world, const char *call)
 {
     const gin_comm_t *comm = d->comm;
     const gin_devcomm_reqs_t *r = &d->reqs;
+    int st = gi_comm_over(comm, call);
+    if (st != GIN_OK)
+        return st;
     if (d->net == NULL)
         return gi_fail(GIN_ENOTSUP, "%s: rank %d needs the network, %s%s", call, world,
                        comm->net != NULL ? "which came up after this device communicator was made"
@@ -78,6 +81,8 @@ static int failure(const gin_t *g, struct gi_core_ctx *ctx, int world, int st, c
     int sticky = gi_core_ctx_status(ctx, NULL, &text);
     if (sticky != GIN_OK && g != NULL)
         GIN_STORE_RELAXED(&g->ctx->error, sticky);
+    if (g != NULL && gi_comm_over(gi_comm_of(g), call) != GIN_OK)
+        return gin_last_status();
     if (g != NULL && world >= 0 && gi_core_peer_status(ctx, world, &own) == st)
         return gi_fail(st, "%s: %s", call, own);
     if (st == sticky && text != NULL)
@@ -309,6 +314,9 @@ int gi_net_complete(const gin_t *g, int world, enum gin_i_flush_what what,
     int peer = world < 0 ? GI_CORE_ALL : world, st = GIN_OK;
     if (d->net == NULL)
         return GIN_OK;
+    st = gi_comm_over(d->comm, call);
+    if (st != GIN_OK)
+        return st;
     if (g->ctx->index != GIN_ALL_CONTEXTS)
         return complete_one(g, g->ctx->index, peer, what, opt, call);
     for (uint32_t c = 0; st == GIN_OK && c < d->reqs.contexts; c++)
@@ -356,8 +364,9 @@ int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_op
 {
     const struct gi_devcomm *d = gi_devcomm_of(g);
     uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
-    if (d->net == NULL)
-        return GIN_OK;
+    int st = d->net != NULL ? gi_comm_over(d->comm, call) : GIN_OK;
+    if (d->net == NULL || st != GIN_OK)
+        return st;
     struct until u = {.g = g, .ctx = context_of(g), .world = world, .what = GIN_I_FLUSH};
     u.ring = gi_net_ring_of(g);
     *(u.ring != NULL ? &u.ticket : &u.mark) = mark;

@@ -331,6 +331,26 @@ static void *wait_for_ever(void *arg)
     return NULL;
 }
 
+/* Whatever is asked of the network from then on says who it was, and why. */
+static void all_say_so(struct mp *mp, struct scene *s)
+{
+    static const char said[] = "rank 1 aborted: enough of it";
+    int far = (mp->rank + mp->size / 2) % mp->size;
+    uint64_t word = 1, old;
+    mp_step(mp, "asks for more");
+    EXPECT_FAILS(
+        gin_put(&s->g, me(), s->world, far, s->at, gin_at_local(&word), 8, gin_no_action()),
+        GIN_EPEER, said);
+    EXPECT_FAILS(gin_get(&s->g, me(), s->world, far, s->at, gin_at_local(&word), 8), GIN_EPEER,
+                 said);
+    EXPECT_FAILS(gin_signal(&s->g, me(), s->world, far, gin_weak_inc(7)), GIN_EPEER, said);
+    EXPECT_FAILS(gin_amo_fetch_add(&s->g, me(), s->world, far, s->at, 1, &old), GIN_EPEER, said);
+    EXPECT_FAILS(gin_flush(&s->g, me()), GIN_EPEER, said);
+    EXPECT_FAILS(gin_flush_peer(&s->g, me(), s->world, far), GIN_EPEER, said);
+    EXPECT_FAILS(gin_quiet(&s->g, me()), GIN_EPEER, said);
+    EXPECT_FAILS(gin_fence(&s->g, me(), s->world, far), GIN_EPEER, said);
+}
+
 /* Two ranks per host: the word goes by the watch and by shared memory. */
 MP_TEST_OPT(by_its_own_word, .ranks = "2 4", .hosts = "AABB", .only = MP_PROCS, .bare = true)
 {
@@ -352,6 +372,7 @@ MP_TEST_OPT(by_its_own_word, .ranks = "2 4", .hosts = "AABB", .only = MP_PROCS, 
     pthread_join(thread, NULL);
     EXPECT_EQ_INT(a.st, GIN_EPEER);
     EXPECT_FAILS(gin_comm_status(s.comm), GIN_EPEER, "enough of it");
+    all_say_so(mp, &s);
     EXPECT_EQ_INT(mp_barrier(mp), 0);
     EXPECT_FAILS(gin_finalize(s.comm), GIN_EPEER, "enough of it");
 }
