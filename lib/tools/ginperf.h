@@ -75,6 +75,13 @@ double perf_handoff_rate_4(struct perf *p, long iters);
 /* One line of --scaling, by all ranks; the exit status. ginperf_scaling.c */
 int perf_scaling_run(void);
 
+/*
+ * At most `most` repetitions by `run`, which all ranks call with the same number, in some 0.2 s:
+ * the nanoseconds of rank 0, on every rank. 0 where that is not to be had. ginperf_timed.c
+ */
+typedef double (*perf_timed_fn)(struct perf *p, const void *what, long iters);
+double perf_timed(struct perf *p, perf_timed_fn run, const void *what, long most);
+
 double perf_now_ns(void);
 /* All ranks together, so that a measurement starts at once. */
 void perf_sync(struct perf *p);

@@ -266,23 +266,25 @@ static double run(struct perf *p, const struct row *r, long n)
     return lead(p, n, r->one, r->last, r->how == AWAY) / (double)(r->each != 0 ? r->each : 1);
 }
 
-/* The figure of the pair of ranks 0 and 1, known on every rank. */
-static double first_pair(struct perf *p, double ns)
+static double run_row(struct perf *p, const void *row, long iters)
 {
-    double *all = malloc((size_t)p->size * sizeof(*all));
-    if (all == NULL)
-        exit(1);
-    check(gin_comm_allgather(p->comm, &ns, all, sizeof(ns)));
-    ns = all[0];
-    free(all);
-    return ns;
+    return run(p, row, iters);
+}
+
+static double run_bare(struct perf *p, const void *row, long iters)
+{
+    const struct row *r = row;
+    for (const struct perf_op *o = perf_fabric; o->name != NULL; o++)
+        if (strcmp(o->name, r->bare) == 0)
+            return o->run(p, r->bytes, iters);
+    return 0;
 }
 
 static double bare(struct perf *p, const struct row *r, int round, long iters)
 {
-    for (const struct perf_op *o = perf_fabric; r->bare != NULL && o->name != NULL; o++)
-        if (strcmp(o->name, r->bare) == 0)
-            return first_pair(p, o->run(p, r->bytes, iters));
+    double ns = r->bare != NULL ? perf_timed(p, run_bare, r, iters) : 0;
+    if (ns > 0)
+        return ns;
     for (size_t i = 0; r->bare != NULL && round >= 0 && i < ROWS; i++)
         if (strcmp(rows[i].what, r->bare) == 0)
             return rows[i].ours[round];
@@ -310,8 +312,9 @@ static void print(struct row *r)
     printf("%-36s %8.2f %-4s (%.2f - %.2f)", r->what, in_unit(r, r->ours[r->n / 2]), units[r->unit],
            in_unit(r, r->ours[low]), in_unit(r, r->ours[r->n - 1 - low]));
     if (r->bare != NULL && r->other[0] > 0)
-        printf("  time %.2f (%.2f - %.2f) of %s, %.2f %s", r->ratio[r->n / 2], r->ratio[0],
-               r->ratio[r->n - 1], r->bare, in_unit(r, r->other[r->n / 2]), units[r->unit]);
+        printf("  in %.2f (%.2f - %.2f) of the time of %s (%.2f %s)", r->ratio[r->n / 2],
+               r->ratio[0], r->ratio[r->n - 1], r->bare, in_unit(r, r->other[r->n / 2]),
+               units[r->unit]);
     printf("\n");
 }
 
@@ -321,7 +324,7 @@ static void one_round(struct perf *p, int round, long iters)
         struct row *r = &rows[i];
         long n = iters != 0 ? iters : r->iters;
         n = round < 0 ? n / 10 + 1 : n;
-        double ns = first_pair(p, run(p, r, n));
+        double ns = perf_timed(p, run_row, r, n);
         double other = ns > 0 ? bare(p, r, round, n) : 0;
         if (round < 0 || ns <= 0)
             continue;
@@ -409,8 +412,11 @@ int perf_net_run(struct perf *p, int rounds, long iters)
     if (p->rank == 0)
         printf("# %d ranks, %d rounds: medians (lowest - highest); ratios of times in a round\n",
                p->size, rounds);
-    for (int k = -1; k < rounds; k++)
+    for (int k = -1; k < rounds; k++) {
         one_round(p, k, iters);
+        if (p->rank == 0)
+            fprintf(stderr, "ginperf: --net: %d of %d rounds are done\n", k + 1, rounds);
+    }
     for (size_t i = 0; p->rank == 0 && i < ROWS; i++)
         if (rows[i].n != 0)
             print(&rows[i]);
