@@ -13,6 +13,18 @@ int gi_window_check_live(const gin_comm_t *comm, const char *call, gin_window_t 
     return GIN_OK;
 }
 
+const char *gin_path_name(gin_path_t path)
+{
+    switch (path) {
+    case GIN_PATH_NONE: return "none";
+    case GIN_PATH_SELF: return "self";
+    case GIN_PATH_LSA: return "lsa";
+    case GIN_PATH_CMA: return "cma";
+    case GIN_PATH_NET: return "net";
+    }
+    return "?";
+}
+
 gin_window_t gin_heap_window(gin_comm_t *comm, gin_kind_t kind)
 {
     gin_window_t w = gin_window_none();

@@ -107,6 +107,8 @@ GIN_API int gin_window_of(gin_comm_t *comm, const void *ptr, gin_window_t *win, 
 GIN_API int gin_window_query(gin_comm_t *comm, gin_window_t win, gin_window_info_t *info);
 /* How I reach rank's part of a window; for GIN_PATH_NONE gin_last_error() says why. Local. */
 GIN_API gin_path_t gin_window_path(gin_comm_t *comm, gin_window_t win, int rank);
+/* "self", "lsa", "cma", "net" or "none"; "?" for what is no path. Any time. */
+GIN_API const char *gin_path_name(gin_path_t path);
 
 /*
  * Tell that local memory will be a source or destination often. Not collective; overlapping and

@@ -19,6 +19,9 @@ static void free_calls(void)
     EXPECT(gin_strerror(GIN_ESTATE)[0] != 0);
     EXPECT_EQ_STR(gin_cap_name(GIN_CAP_LSA), "lsa");
     EXPECT_EQ_STR(gin_cap_name(GIN_CAPS), "?");
+    EXPECT_EQ_STR(gin_path_name(GIN_PATH_NET), "net");
+    EXPECT_EQ_STR(gin_path_name(GIN_PATH_NONE), "none");
+    EXPECT_EQ_STR(gin_path_name((gin_path_t)3), "?");
     gin_config_init(&config);
     EXPECT_EQ_INT(config.rank, -1);
     gin_devcomm_reqs_init(&reqs);
