@@ -103,7 +103,8 @@ static int find_word(const gin_t *g, gin_team_t team, int peer, gin_at_t at, enu
         return gi_fail_context("%s", names[op]);
     if (path == GIN_PATH_NET) /* my part tells the mistakes that are everybody's */
         *word = (void *)(uintptr_t)(w->local + at.off);
-    if (((uintptr_t)*word & (bytes - 1)) != 0)
+    if (((uintptr_t)*word & (bytes - 1)) != 0 ||
+        (path == GIN_PATH_NET && !gi_window_aligned_at(comm, w, world, at.off, bytes)))
         return gi_fail(GIN_EINVAL,
                        "%s: the word at offset %" PRIu64 " of window %#" PRIx64 " is not %" PRIu32
                        "-byte aligned at rank %d",

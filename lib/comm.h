@@ -210,6 +210,10 @@ gin_path_t gi_window_reach(gin_comm_t *comm, const struct gin_i_window *w, int w
 /* GIN_PATH_NET where the network reaches that part, else GIN_PATH_NONE and recorded. */
 gin_path_t gi_window_reach_net(gin_comm_t *comm, const struct gin_i_window *w, int world);
 
+/* Is a word of a rank's part of a host window aligned there? */
+bool gi_window_aligned_at(const gin_comm_t *comm, const struct gin_i_window *w, int world,
+                          uint64_t off, uint32_t bytes);
+
 /* ---- team.c ---- */
 int gi_teams_open(gin_comm_t *comm);
 void gi_teams_close(gin_comm_t *comm);

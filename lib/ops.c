@@ -224,7 +224,10 @@ static int action_word(struct op *o, const gin_action_t *a)
     case GIN_PATH_LSA: o->word = addr; break;
     case GIN_PATH_NET:
         o->net_action = true;
-        return gi_net_allowed(gi_devcomm_of(o->g), o->world, o->call);
+        if (gi_window_aligned_at(o->comm, w, o->world, a->at.off, 8))
+            return gi_net_allowed(gi_devcomm_of(o->g), o->world, o->call);
+        return gi_fail(GIN_EINVAL, "%s: rank %d's signal word is not 8-byte aligned", o->call,
+                       o->world);
     case GIN_PATH_CMA:
         return gi_fail(GIN_ENOTSUP,
                        "%s: a signal on a word of rank %d's user memory needs load/store access or "

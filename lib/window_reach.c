@@ -120,6 +120,14 @@ gin_path_t gi_window_reach(gin_comm_t *comm, const struct gin_i_window *w, int w
     return refuse(comm, w, p, world);
 }
 
+bool gi_window_aligned_at(const gin_comm_t *comm, const struct gin_i_window *w, int world,
+                          uint64_t off, uint32_t bytes)
+{
+    const struct gi_window *p = gi_window_private(&comm->windows->table, gi_window_id(w->handle));
+    uint64_t at = p->reg->addr != NULL ? p->reg->addr[world] + p->off : w->local;
+    return ((at + off) & (bytes - 1)) == 0;
+}
+
 gin_path_t gi_window_reach_net(gin_comm_t *comm, const struct gin_i_window *w, int world)
 {
     const struct gi_window *p = gi_window_private(&comm->windows->table, gi_window_id(w->handle));

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Windows that are not the same everywhere, over the network: a word that is aligned here and not
+ * there is refused before anything is done, for a target's refusal would cost the context.
+ */
+#include <string.h>
+#include "tests/mp.h"
+
+static char room[8][64] __attribute__((aligned(64)));
+
+static void misaligned_there(struct mp *mp, uint32_t backend)
+{
+    gin_devcomm_reqs_t reqs;
+    gin_window_t win;
+    uint64_t old = 5;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.backend = backend;
+    memset(room[mp->rank], 0, sizeof(room[0]));
+    EXPECT_OK(gin_window_register(mp->comm, room[mp->rank] + (mp->rank == 1 ? 4 : 0), 32, 0, &win));
+    if (!mp_net(mp, &reqs))
+        return;
+    const gin_t *g = &mp->g;
+    gin_team_t w = gin_world(g);
+    gin_group_t me = gin_thread();
+    if (mp->rank != 1) {
+        EXPECT_FAILS(gin_signal(g, me, w, 1, gin_weak_inc_at(gin_at(win, 8))), GIN_EINVAL,
+                     "not 8-byte aligned");
+        EXPECT_FAILS(gin_amo_add(g, me, w, 1, gin_at(win, 8), 1), GIN_EINVAL, "aligned");
+        EXPECT_FAILS(gin_amo_fetch_add(g, me, w, 1, gin_at(win, 8), 1, &old), GIN_EINVAL,
+                     "aligned");
+        EXPECT_EQ_U64(old, 5);
+        EXPECT_FAILS(gin_signal(g, me, w, 1, gin_weak_inc_at(gin_at(win, 4))), GIN_EINVAL,
+                     "aligned"); /* nor the other way round */
+        EXPECT_OK(gin_put_value(g, me, w, 1, gin_at(win, 8), 7, 8, gin_weak_inc(0)));
+        EXPECT_OK(gin_quiet(g, me));
+    }
+    if (mp->rank == 1)
+        EXPECT_OK(gin_wait_signal(g, me, 0, (uint64_t)mp->size - 1));
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_OK(gin_window_deregister(mp->comm, win));
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+}
+
+MP_TEST_OPT(word_misaligned_there, .ranks = "2 3", .hosts = "ABC")
+{
+    misaligned_there(mp, GIN_BACKEND_DIRECT);
+    misaligned_there(mp, GIN_BACKEND_ENGINE);
+}
