@@ -150,6 +150,8 @@ static uint64_t look_at_clock(struct gi_watch *w, uint64_t now)
     if (now >= w->next_beat)
         beat(w, now);
     uint64_t until = w->next_beat;
+    if (now < w->deaf_until && w->deaf_until < until)
+        until = w->deaf_until;
     for (unsigned i = 0; i < w->n_callers; i++)
         until = w->callers[i].until < until ? w->callers[i].until : until;
     for (unsigned i = 0; i < w->n_edges; i++) {
@@ -203,7 +205,8 @@ static unsigned fill_polls(struct gi_watch *w, struct pollfd *p)
 {
     unsigned n = 0;
     p[n++] = (struct pollfd){.fd = w->bell[0], .events = POLLIN};
-    p[n++] = (struct pollfd){.fd = w->listener, .events = POLLIN};
+    bool deaf = gi_now_ns() < w->deaf_until;
+    p[n++] = (struct pollfd){.fd = deaf ? -1 : w->listener, .events = POLLIN};
     for (unsigned i = 0; i < w->n_edges; i++) {
         const struct gi_watch_edge *e = &w->edges[i];
         short want = e->step == GI_EDGE_CONNECTING || e->out_n > 0 ? POLLOUT : 0;

@@ -17,6 +17,7 @@
 #include "boot/boot_watch_int.h"
 
 #define REST_NS      20000000u   /* between attempts */
+#define DEAF_NS      100000000u  /* without a descriptor for who calls */
 #define LONG_REST_NS 1000000000u /* ... when nobody waits for them any more */
 
 /* ---- who ---- */
@@ -306,12 +307,30 @@ static void drop_caller(struct gi_watch *w, unsigned i, bool close_it)
         gi_os_close(fd);
 }
 
+static void drop_eldest(struct gi_watch *w)
+{
+    unsigned eldest = 0;
+    for (unsigned i = 1; i < w->n_callers; i++)
+        if (w->callers[i].until < w->callers[eldest].until)
+            eldest = i;
+    drop_caller(w, eldest, true);
+}
+
 void gi_watch_accept(struct gi_watch *w)
 {
-    int fd;
-    while ((fd = gi_os_accept(w->listener, NULL, NULL, 0)) >= 0) {
-        if (w->n_callers == GI_WATCH_CALLERS)
-            drop_caller(w, 0, true);
+    for (;;) {
+        int fd = gi_os_accept(w->listener, NULL, NULL, 0);
+        bool full = fd == -EMFILE || fd == -ENFILE;
+        if (fd < 0 && !full)
+            return;
+        if (full && w->n_callers == 0) { /* polling the listener would only spin */
+            w->deaf_until = gi_deadline_in(DEAF_NS);
+            return;
+        }
+        if (full || w->n_callers == GI_WATCH_CALLERS)
+            drop_eldest(w);
+        if (full)
+            continue;
         gi_os_set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
         w->callers[w->n_callers++] =
             (struct gi_watch_caller){.fd = fd, .until = gi_deadline_in(5 * GI_WATCH_STEP_NS)};

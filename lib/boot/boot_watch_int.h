@@ -87,7 +87,8 @@ struct gi_watch {
     struct gi_watch_caller callers[GI_WATCH_CALLERS];
     unsigned n_callers;
     uint64_t next_beat;
-    uint64_t awake; /* when the thread was last known to run; 0: not yet */
+    uint64_t awake;      /* when the thread was last known to run; 0: not yet */
+    uint64_t deaf_until; /* nobody is let in before: descriptors are used up */
     pthread_t thread;
 
     pthread_mutex_t lock; /* of what follows */
