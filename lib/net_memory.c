@@ -53,7 +53,7 @@ static uint32_t name_of(uint64_t handle)
 void gi_net_window_set(gin_comm_t *comm, uint64_t handle, const struct gi_window *p, uint64_t bytes)
 {
     const struct gi_net *n = comm->net;
-    if (n == NULL || !gi_net_has(comm, p))
+    if (n == NULL || bytes == 0 || !gi_net_has(comm, p))
         return;
     struct gi_core_piece *pieces = calloc(n->n_chunks + 1, sizeof(*pieces));
     uint32_t k = 1;
@@ -81,7 +81,8 @@ bool gi_net_has(const gin_comm_t *comm, const struct gi_window *p)
 {
     if (comm->net == NULL || p->reg == NULL)
         return false;
-    return p->reg->heap == GI_HOST_HEAP ? comm->net->n_chunks != 0 : p->reg->net != NULL;
+    return p->reg->heap == GI_HOST_HEAP ? comm->net->n_chunks != 0
+                                        : p->reg->net != NULL || p->reg->bytes == 0;
 }
 
 void gi_net_heap_grown(gin_comm_t *comm, uint64_t size)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Windows that are not the same everywhere, over the network: a word that is aligned here and not
- * there is refused before anything is done, for a target's refusal would cost the context.
+ * there is refused before anything is done, for a target's refusal would cost the context; and a
+ * window of no bytes carries actions.
  */
 #include <string.h>
 #include "tests/mp.h"
@@ -45,4 +46,19 @@ MP_TEST_OPT(word_misaligned_there, .ranks = "2 3", .hosts = "ABC")
 {
     misaligned_there(mp, GIN_BACKEND_DIRECT);
     misaligned_there(mp, GIN_BACKEND_ENGINE);
+}
+
+MP_TEST_OPT(window_of_no_bytes, .ranks = "2 3", .hosts = "ABC")
+{
+    gin_window_t win;
+    EXPECT_OK(gin_window_register(mp->comm, NULL, 0, 0, &win));
+    if (!mp_net(mp, NULL))
+        return;
+    const gin_t *g = &mp->g;
+    int right = (mp->rank + 1) % mp->size;
+    EXPECT_OK(gin_put(g, gin_thread(), gin_world(g), right, gin_at(win, 0), gin_at(win, 0), 0,
+                      gin_weak_inc(0)));
+    EXPECT_OK(gin_wait_signal(g, gin_thread(), 0, 1));
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_OK(gin_window_deregister(mp->comm, win));
 }
