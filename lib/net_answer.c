@@ -9,6 +9,7 @@ static _Thread_local struct gi_net_answer *answer;
 static pthread_key_t key; /* frees it with its thread */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_key;
+static _Atomic(struct gi_net_answer *) left; /* the core may write to them yet */
 
 static void make_key(void)
 {
@@ -38,6 +39,10 @@ struct gi_net_answer *gi_net_answer_take(void)
 
 void gi_net_answer_leave(void)
 {
+    answer->next = atomic_load_explicit(&left, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&left, &answer->next, answer,
+                                                  memory_order_release, memory_order_relaxed))
+        continue;
     answer = NULL;
     if (has_key)
         pthread_setspecific(key, NULL);

@@ -16,6 +16,7 @@ struct gi_net_answer {
     struct gi_core_notice notice; /* sets the status */
     atomic_int status;            /* 1: not yet */
     uint64_t old;
+    struct gi_net_answer *next; /* of those that were given up */
 };
 
 /* This thread's, as not yet answered. NULL: no memory for it. */

@@ -472,10 +472,11 @@ static int await(const gin_t *g, int world, struct gi_net_answer *a, const char 
     gin_comm_t *comm = gi_comm_of(g);
     struct gi_core_ctx *ctx = context_of(g);
     struct gi_net_wait w;
+    uint64_t ns = gi_devcomm_of(g)->wait_timeout_ns;
     int st = GIN_OK;
     for (uint32_t i = 0; i < comm->spin && !gi_net_is_answered(a); i++)
         gi_net_drive(comm, ctx);
-    gi_net_wait_begin(&w, comm, NULL, 0, "an atomic of context # at rank #");
+    gi_net_wait_begin(&w, comm, NULL, ns, "an atomic of context # at rank #");
     w.health = ring_lives;
     w.health_arg = (void *)(uintptr_t)g;
     w.w.detail[0] = g->ctx->index;
@@ -491,7 +492,10 @@ static int await(const gin_t *g, int world, struct gi_net_answer *a, const char 
         return GIN_OK;
     if (got != 1)
         return failure(g, ctx, world, got, call);
-    gi_net_answer_leave();
+    gi_net_answer_leave(); /* it may come yet */
+    if (st == GIN_ETIMEDOUT)
+        return gi_fail(st, "%s: rank %d has not answered after %.3f s", call, world,
+                       (double)ns * 1e-9);
     return gi_fail_context("%s", call);
 }
 

@@ -206,6 +206,10 @@ MP_TEST_OPT(lent_memory_outlives_a_timeout, .ranks = "2", .hosts = "AB", .only =
         EXPECT_FAILS(gin_flush(&mp->g, gin_thread()), GIN_ETIMEDOUT, "gin_flush");
         EXPECT_OK(gin_get(&mp->g, gin_thread(), w, 1, at, gin_at_local(dst), 4096));
         EXPECT_FAILS(gin_flush(&mp->g, gin_thread()), GIN_ETIMEDOUT, "gin_flush");
+        uint64_t old = 7;
+        EXPECT_FAILS(gin_amo_fetch_add(&mp->g, gin_thread(), w, 1, at, 1, &old), GIN_ETIMEDOUT,
+                     "rank 1 has not answered");
+        EXPECT_EQ_U64(old, 7);
         EXPECT_EQ_INT(atomic_load(&m->deregs), had);
         mp_barrier(mp);
         mp_step(mp, "destroy");
