@@ -88,7 +88,11 @@ bool gi_watch_listen(struct gi_watch *w)
     int n = gi_addr_local(w->config.iface, gi_sock_port(w->listener), addr, GI_WATCH_PLACES);
     int e = gi_os_random(mine->key, sizeof(mine->key));
     if (n <= 0 || e != 0) {
-        gi_info("watch", "%s", n <= 0 ? gin_last_error() : gi_os_strerror(e));
+        const char *why = n <= 0 ? gin_last_error() : gi_os_strerror(e);
+        if (w->config.iface != NULL) /* the user's word is not followed */
+            gi_warn("watch", "deaths are noticed by operations alone: %s", why);
+        else
+            gi_info("watch", "%s", why);
         return false;
     }
     mine->n = (uint32_t)n;
