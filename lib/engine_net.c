@@ -218,6 +218,13 @@ static void bury(struct gi_net_ring *x)
                          : "an operation found no room in time");
 }
 
+/* Of a peer that refused something, the core keeps the status, and goes on with the others. */
+static bool is_peers(const struct gi_net_ring *x, const struct gin_i_op *o, int status)
+{
+    return o->peer < (uint32_t)x->comm->size &&
+           gi_core_peer_status(x->ctx, (int)o->peer, NULL) == status;
+}
+
 /* Give it to the network. False: not now. */
 static bool place(struct gi_net_ring *x, const struct gin_i_op *o, uint64_t ticket, bool more)
 {
@@ -226,7 +233,7 @@ static bool place(struct gi_net_ring *x, const struct gin_i_op *o, uint64_t tick
         return false;
     if (st != GIN_OK)
         refuse(o, st);
-    if (is_fatal(st))
+    if (is_fatal(st) && !is_peers(x, o, st))
         die(x, o, ticket, st);
     else if (o->peer < (uint32_t)x->comm->size)
         gi_net_peer_note(x, o->peer, ticket);

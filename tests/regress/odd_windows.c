@@ -5,6 +5,7 @@
  * window of no bytes carries actions.
  */
 #include <string.h>
+#include "engine_net.h"
 #include "tests/mp.h"
 
 static char room[8][64] __attribute__((aligned(64)));
@@ -46,6 +47,39 @@ MP_TEST_OPT(word_misaligned_there, .ranks = "2 3", .hosts = "ABC")
 {
     misaligned_there(mp, GIN_BACKEND_DIRECT);
     misaligned_there(mp, GIN_BACKEND_ENGINE);
+}
+
+/* What nothing but the target can refuse costs that peer. */
+MP_TEST_OPT(refusal_costs_one_peer, .ranks = "3", .hosts = "ABC")
+{
+    gin_devcomm_reqs_t reqs;
+    gin_window_t win;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.backend = GIN_BACKEND_ENGINE;
+    EXPECT_OK(gin_window_register(mp->comm, room[mp->rank] + (mp->rank == 1 ? 4 : 0), 32, 0, &win));
+    if (!mp_net(mp, &reqs))
+        return;
+    const gin_t *g = &mp->g;
+    gin_group_t me = gin_thread();
+    if (mp->rank == 0) {
+        struct gi_net_ring *x = &gi_devcomm_of(g)->rings[0];
+        const struct gin_i_op bad = {.op = GIN_I_DESC_SIGNAL,
+                                     .flags = GIN_I_DESC_ADD_AT,
+                                     .peer = 1,
+                                     .sig_win = gin_i_desc_window(win),
+                                     .sig_off = 8,
+                                     .value = 1};
+        EXPECT_OK(gi_net_ring_post(x, &bad, "test"));
+        EXPECT_FAILS(gin_quiet(g, me), GIN_EINVAL, "rank 1");
+        EXPECT_OK(gi_net_ring_post(x, &bad, "test")); /* the core knows the peer's status now */
+        EXPECT_OK(gin_put_value(g, me, gin_world(g), 2, gin_at(win, 0), 7, 8, gin_weak_inc(0)));
+        EXPECT_OK(gin_flush_peer(g, me, gin_world(g), 2));
+    }
+    if (mp->rank == 2)
+        EXPECT_OK(gin_wait_signal(g, me, 0, 1));
+    mp_barrier(mp);
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+    EXPECT_OK(gin_window_deregister(mp->comm, win));
 }
 
 MP_TEST_OPT(window_of_no_bytes, .ranks = "2 3", .hosts = "ABC")
