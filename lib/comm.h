@@ -136,7 +136,10 @@ struct gin_comm {
     _Atomic int over;   /* status with which everything ends; 0: ranks that live go on */
     _Atomic int ending; /* somebody writes the text, then over */
     char over_text[200];
-    _Atomic uint8_t *dead; /* by rank */
+    _Atomic uint8_t *dead;     /* by rank: enum in error.c */
+    char *_Atomic *deaths;     /* by rank: why it is dead, in full; NULL: it lives, or no memory */
+    _Atomic uint64_t parting;  /* when the first one went while all leave; 0: nobody */
+    _Atomic int parting_looks; /* since then */
     struct gi_watch
         *_Atomic watch;         /* where not all ranks are load/store accessible; under a lock */
     _Atomic uint64_t next_look; /* when peers' processes are looked at again */
@@ -243,6 +246,7 @@ int gi_comm_health(void *comm);
 int gi_comm_whole(void *comm);
 /* ... and this is why a rank, one of those, will not come: GIN_OK or recorded. */
 int gi_comm_rank_health(const gin_comm_t *comm, int rank);
+void gi_comm_deaths_free(gin_comm_t *comm);
 /* It is known that a rank is dead. Any thread. */
 void gi_comm_rank_died(gin_comm_t *comm, int rank, const char *why);
 /* All is over: first one wins. Any thread. */

@@ -6,6 +6,7 @@
  * those learn too who cannot see the dead process themselves. The network's core is told as well:
  * operations to the dead rank fail, those to others go on.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "boot/boot_watch.h"
@@ -14,6 +15,14 @@
 #define LOOK_NS  1000000  /* between two looks at processes, whoever waits */
 #define FLUSH_NS 5000000u /* for an abort to get out: so long ... */
 #define FLUSHES  200      /* ... so often */
+
+/* For the last meeting to end when somebody has gone already: both must be over, since a rank that
+ * was stopped meanwhile finds the time gone. */
+#define PART_NS    1000000000u
+#define PART_LOOKS 25
+
+/* Of comm->dead. Parted: gone while all leave, perhaps with good reason. */
+enum { LIVES, DEAD, PARTED, PARTED_FIRST };
 
 /* Of comm->watch: failures are rare, and its end must not meet them. */
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -70,9 +79,26 @@ void gi_comm_set_failed(gin_comm_t *comm, int status, int rank, const char *why)
     tell_watch(comm, rank, GI_WATCH_OVER, why);
 }
 
+/* The text that this rank's death is told with from now on. */
+static void keep_why(gin_comm_t *comm, int rank, const char *why)
+{
+    char *none = NULL, *text = strdup(why);
+    if (text != NULL && !atomic_compare_exchange_strong(&comm->deaths[rank], &none, text))
+        free(text);
+}
+
+void gi_comm_deaths_free(gin_comm_t *comm)
+{
+    for (int r = 0; comm->deaths != NULL && r < comm->size; r++)
+        free(atomic_load(&comm->deaths[r]));
+    free((void *)comm->deaths);
+    comm->deaths = NULL;
+}
+
 void gi_comm_rank_died(gin_comm_t *comm, int rank, const char *why)
 {
-    if (atomic_exchange_explicit(&comm->dead[rank], 1, memory_order_acq_rel) != 0)
+    keep_why(comm, rank, why); /* before anybody finds it dead */
+    if (atomic_exchange_explicit(&comm->dead[rank], DEAD, memory_order_acq_rel) == DEAD)
         return;
     if (stick(comm, GIN_EPEER, rank, why) && comm->up)
         show(&gi_control(comm, comm->shm->lsa_rank)->death, GIN_EPEER, rank, why);
@@ -99,6 +125,42 @@ int gi_comm_fail_status(const gin_comm_t *comm)
 
 /* ---- the watch ---- */
 
+/*
+ * Somebody went while I am in the last meeting. If all had come it may go, and its farewell can be
+ * lost: then the meeting ends at once for me, too. If it does not, that one died before it came.
+ * By the watch's thread alone.
+ */
+static void part(gin_comm_t *comm, int rank, const char *why)
+{
+    bool first = atomic_load(&comm->parting) == 0;
+    uint8_t lives = LIVES;
+    keep_why(comm, rank, why);
+    if (!atomic_compare_exchange_strong(&comm->dead[rank], &lives, first ? PARTED_FIRST : PARTED))
+        return;
+    gi_info("comm", "while all leave: %s", why);
+    if (first)
+        atomic_store(&comm->parting, gi_now_ns());
+}
+
+static void bury(gin_comm_t *comm, uint8_t parted)
+{
+    for (int r = 0; r < comm->size; r++) {
+        const char *why = atomic_load(&comm->deaths[r]);
+        if (atomic_load_explicit(&comm->dead[r], memory_order_acquire) == parted)
+            gi_comm_rank_died(comm, r, why != NULL ? why : "a rank died while all were leaving");
+    }
+}
+
+static void look_at_parted(gin_comm_t *comm)
+{
+    uint64_t since = atomic_load_explicit(&comm->parting, memory_order_acquire);
+    if (GIN_LIKELY(since == 0) || atomic_fetch_add(&comm->parting_looks, 1) < PART_LOOKS ||
+        gi_now_ns() - since < PART_NS)
+        return;
+    bury(comm, PARTED_FIRST); /* others may have left because of it */
+    bury(comm, PARTED);
+}
+
 /* By the watch's thread. */
 static void hear(void *arg, const struct gi_watch_news *n)
 {
@@ -106,7 +168,10 @@ static void hear(void *arg, const struct gi_watch_news *n)
     if (n->kind == GI_WATCH_OVER) {
         gi_comm_set_failed(comm, GIN_EPEER, n->rank, n->why);
     } else if (n->rank != comm->rank) {
-        gi_comm_rank_died(comm, n->rank, n->why);
+        if (atomic_load_explicit(&comm->leaving, memory_order_acquire) != 0)
+            part(comm, n->rank, n->why);
+        else
+            gi_comm_rank_died(comm, n->rank, n->why);
     } else {
         outlived(comm, n->why);
     }
@@ -239,6 +304,7 @@ static void look_at_processes(gin_comm_t *comm)
 static int look(gin_comm_t *comm)
 {
     int over = atomic_load_explicit(&comm->over, memory_order_acquire);
+    look_at_parted(comm);
     if (over == GIN_OK && comm->up) {
         look_at_words(comm);
         look_at_processes(comm);
@@ -263,11 +329,11 @@ int gi_comm_whole(void *arg)
 
 int gi_comm_rank_health(const gin_comm_t *comm, int rank)
 {
-    if (GIN_LIKELY(atomic_load_explicit(&comm->dead[rank], memory_order_acquire) == 0))
+    if (GIN_LIKELY(atomic_load_explicit(&comm->dead[rank], memory_order_acquire) != DEAD))
         return GIN_OK;
-    if (gi_comm_status_quiet(comm) != GIN_OK && comm->status_rank == rank)
-        return gi_comm_fail_status(comm);
-    return gi_fail(GIN_EPEER, "rank %d is dead", rank);
+    const char *why = atomic_load(&comm->deaths[rank]);
+    return why != NULL ? gi_fail(GIN_EPEER, "%s", why)
+                       : gi_fail(GIN_EPEER, "rank %d is dead", rank);
 }
 
 int gin_comm_status(gin_comm_t *comm)

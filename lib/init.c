@@ -137,6 +137,7 @@ static void cards_down(gin_comm_t *comm)
 {
     free(comm->cards);
     free(comm->records);
+    gi_comm_deaths_free(comm);
     free((void *)comm->dead);
 }
 
@@ -151,7 +152,9 @@ static int cards_up(gin_comm_t *comm, const gin_config_t *config)
     comm->cards = calloc((size_t)comm->size, sizeof(*comm->cards));
     comm->records = calloc((size_t)comm->size, sizeof(*comm->records));
     comm->dead = calloc((size_t)comm->size, sizeof(*comm->dead));
-    if (comm->cards == NULL || comm->records == NULL || comm->dead == NULL) {
+    comm->deaths = calloc((size_t)comm->size, sizeof(*comm->deaths));
+    if (comm->cards == NULL || comm->records == NULL || comm->dead == NULL ||
+        comm->deaths == NULL) {
         cards_down(comm);
         return gi_fail(GIN_ENOMEM, "gin_init: no memory for %d ranks", comm->size);
     }

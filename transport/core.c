@@ -36,9 +36,10 @@ int gi_core_open(const struct gi_core_config *config, struct gi_core **core)
 {
     struct gi_core *c = calloc(1, sizeof(*c));
     uint8_t *dead = calloc((size_t)config->size, 1);
+    char **whys = calloc((size_t)config->size, sizeof(*whys));
     void *all = gi_core_agree_room(config->size);
     int st = GIN_OK;
-    if (c == NULL || dead == NULL || all == NULL)
+    if (c == NULL || dead == NULL || whys == NULL || all == NULL)
         st = gi_fail(GIN_ENOMEM, "no memory for the network of %d ranks", config->size);
     if (c != NULL) {
         c->config = *config;
@@ -46,8 +47,10 @@ int gi_core_open(const struct gi_core_config *config, struct gi_core **core)
             c->config.drivers = 1;
         c->watch_ns = config->peer_timeout_ns / 32;
         c->dead = (_Atomic uint8_t *)dead;
+        c->whys = (char *_Atomic *)whys;
     } else {
         free(dead);
+        free(whys);
     }
     if (st == GIN_OK && config->drivers > GI_CORE_DRIVERS)
         st = gi_fail(GIN_EINVAL, "%u drivers: at most %u are possible", config->drivers,
@@ -91,6 +94,9 @@ void gi_core_close(struct gi_core *core)
         free(atomic_load_explicit(&core->ctx[i], memory_order_relaxed));
     free_windows(core);
     free((void *)core->dead);
+    for (int r = 0; core->whys != NULL && r < core->config.size; r++)
+        free(atomic_load(&core->whys[r]));
+    free((void *)core->whys);
     free(core);
 }
 

@@ -7,6 +7,7 @@
 #include "transport/core_int.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void gi_core_ctx_error(struct gi_core_ctx *ctx, int status, int rank, const char *why)
@@ -37,6 +38,9 @@ int gi_core_ctx_status(const struct gi_core_ctx *ctx, int *rank, const char **te
 /* Told by whom: hook says that nobody outside knows it. */
 static void mark_dead(struct gi_core *core, int rank, const char *why, bool hook)
 {
+    char *none = NULL, *text = strdup(why);
+    if (text != NULL && !atomic_compare_exchange_strong(&core->whys[rank], &none, text))
+        free(text);
     if (atomic_exchange_explicit(&core->dead[rank], 1, memory_order_acq_rel) != 0)
         return;
     atomic_fetch_add_explicit(&core->deaths, 1, memory_order_acq_rel);
@@ -77,8 +81,10 @@ void gi_core_see_deaths(struct gi_core_ctx *ctx)
     struct gi_core *core = ctx->core;
     ctx->dead_seen = atomic_load_explicit(&core->deaths, memory_order_acquire);
     for (int r = 0; r < core->config.size; r++)
-        if (gi_core_peer_is_dead(core, r))
-            gi_core_peer_fail(ctx, &ctx->peers[r], GIN_EPEER, "it is dead");
+        if (gi_core_peer_is_dead(core, r)) {
+            const char *why = atomic_load(&core->whys[r]);
+            gi_core_peer_fail(ctx, &ctx->peers[r], GIN_EPEER, why != NULL ? why : "it is dead");
+        }
 }
 
 void gi_core_gone(struct gi_core_ctx *ctx, struct gi_core_peer *p)
@@ -117,7 +123,10 @@ void gi_core_peer_fail(struct gi_core_ctx *ctx, struct gi_core_peer *p, int stat
     char text[GI_CORE_TEXT];
     bool first = p->status == GIN_OK;
     if (first) {
-        snprintf(text, sizeof(text), "rank %d: %s", rank, why);
+        bool named = strncmp(why, "rank ", 5) == 0; /* a whole sentence, of a death */
+        snprintf(text, sizeof(text), "%s", why);
+        if (!named)
+            snprintf(text, sizeof(text), "rank %d: %s", rank, why);
         p->why = strdup(text);
         __atomic_store_n(&p->status, status, __ATOMIC_RELEASE);
         gi_core_ctx_error(ctx, status, rank, text);

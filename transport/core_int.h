@@ -379,6 +379,7 @@ struct gi_core {
     _Atomic uint32_t n_ctx;
     uint32_t next_tag;
     _Atomic uint8_t *dead; /* by rank */
+    char *_Atomic *whys;   /* by rank: why it is dead; NULL: nobody said, or no memory */
     _Atomic uint32_t deaths;
     /* By driver: its thread, which was allowed to sleep and has not polled since; 0: it has */
     atomic_uintptr_t asleep[GI_CORE_DRIVERS];

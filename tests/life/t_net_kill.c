@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "comm.h"
 #include "tests/mp.h"
 
 #define VICTIM 1
@@ -423,4 +424,70 @@ MP_TEST_OPT(with_children_that_end, .ranks = "2", .hosts = "AB", .only = MP_PROC
     }
     EXPECT_OK(gin_comm_status(s.comm));
     EXPECT_OK(gin_finalize(s.comm));
+}
+
+/* ---- its farewell is lost ---- */
+
+/* The slow one's bootstrap looks at the communicator while it waits: once the other has gone. */
+static int look_late(void *arg)
+{
+    gin_comm_t *comm = arg;
+    for (uint64_t began = gi_now_ns(); atomic_load(&comm->deaths[VICTIM]) == NULL; nap(1))
+        if (!EXPECT(gi_now_ns() - began < BUDGET * MP_FACTOR))
+            break;
+    return gi_comm_health(comm);
+}
+
+/* All have come to the last meeting, so it may go; that it said nothing is no death. */
+MP_TEST_OPT(after_a_lost_farewell, .ranks = "3", .hosts = "ABC", .only = MP_PROCS, .bare = true)
+{
+    struct scene s;
+    if (!scene_open(mp, &s))
+        return;
+    if (mp->rank == VICTIM) {
+        atomic_store(&s.comm->leaving, 1);
+        EXPECT_OK(gi_agree_on(s.comm, GI_AGREE_FINALIZE, 0, 0, 0, GIN_OK));
+        kill(getpid(), SIGKILL);
+    }
+    if (mp->rank == 2)
+        s.comm->boot->stop = look_late;
+    EXPECT_OK(gin_finalize(s.comm));
+}
+
+/* ---- two of them ---- */
+
+static void expect_name(struct scene *s, int rank, const char *name)
+{
+    uint64_t began = gi_now_ns();
+    int st = GIN_OK;
+    for (; st == GIN_OK && EXPECT(gi_now_ns() - began < BUDGET * MP_FACTOR); nap(1)) {
+        st = gin_put_value(&s->g, me(), s->world, rank, s->at, 1, 8, gin_no_action());
+        st = st == GIN_OK ? gin_flush_peer(&s->g, me(), s->world, rank) : st;
+    }
+    EXPECT_EQ_INT(st, GIN_EPEER);
+    EXPECT_HAS(gin_last_error(), name);
+    for (; gi_comm_rank_health(s->comm, rank) == GIN_OK; nap(1))
+        if (!EXPECT(gi_now_ns() - began < BUDGET * MP_FACTOR))
+            break;
+    EXPECT_FAILS(gi_comm_rank_health(s->comm, rank), GIN_EPEER, name);
+}
+
+/* Each is named where it is the one that is missing. */
+MP_TEST_OPT(one_after_the_other, .ranks = "4", .hosts = "ABCD", .only = MP_PROCS, .bare = true)
+{
+    struct scene s;
+    if (!scene_open(mp, &s))
+        return;
+    mp_expect_death(mp, 2);
+    if (mp->rank == VICTIM)
+        die(mp);
+    for (uint64_t began = gi_now_ns(); gin_comm_status(s.comm) == GIN_OK; nap(1))
+        if (!EXPECT(gi_now_ns() - began < BUDGET * MP_FACTOR))
+            break;
+    if (mp->rank == 2)
+        kill(getpid(), SIGKILL);
+    expect_name(&s, 2, "rank 2");
+    expect_name(&s, VICTIM, "rank 1");
+    EXPECT_FAILS(gin_comm_status(s.comm), GIN_EPEER, "rank 1");
+    EXPECT_FAILS(gin_finalize(s.comm), GIN_EPEER, "rank 1");
 }
