@@ -308,6 +308,11 @@ GIN_DEV uint64_t gin_i_opaque(uint64_t v)
     return v;
 }
 
+GIN_DEV uint64_t gin_i_lane_own(uint64_t v)
+{
+    return v;
+}
+
 GIN_DEV uint64_t gin_i_zero_from_here(void)
 {
     return 0;

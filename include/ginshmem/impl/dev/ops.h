@@ -308,11 +308,10 @@ GIN_DEV int gin_i_put_quick(const gin_t *g, const struct gin_i_group *q, gin_tea
                             gin_at_t dst, gin_at_t src, uint64_t bytes, const gin_action_t *remote,
                             const gin_op_opt_t *opt)
 {
-    uint64_t from;
-    int here = gin_i_quick_source(g, src, bytes, &from);
-    struct gin_i_quick k = gin_i_quick_find(g, team, peer, dst, bytes, 1, remote, opt);
-    if (GIN_UNLIKELY(!here || !k.is || bytes <= 8 ||
-                     gin_i_engine_is_better(g, q, src, bytes, remote->kind)))
+    struct gin_i_proof p = {};
+    uint64_t from = gin_i_quick_source(&p, g, src, bytes);
+    struct gin_i_quick k = gin_i_quick_find(&p, g, team, peer, dst, bytes, 1, remote, opt);
+    if (GIN_UNLIKELY(!k.is || bytes <= 8 || gin_i_engine_is_better(g, q, src, bytes, remote->kind)))
         return 0;
     gin_i_group_sync(q);
     gin_i_copy<GIN_I_OUT>(k.to, from, bytes, q->lane, q->lanes);
@@ -320,7 +319,7 @@ GIN_DEV int gin_i_put_quick(const gin_t *g, const struct gin_i_group *q, gin_tea
     if (remote->kind == GIN_ACTION_NONE)
         return 1;
     if (q->lane == 0)
-        gin_i_quick_raise(&k, remote);
+        gin_i_quick_raise(q, &k, remote);
     gin_i_group_sync(q);
     return 1;
 }
@@ -342,10 +341,10 @@ GIN_DEV int gin_i_dev_put(const gin_t *g, gin_group_t grp, gin_team_t team, int 
     int st = gin_i_dev_enter(g, grp, 0, &q), did = 0;
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
-    if (bytes == 8) {
+    if (GIN_LIKELY(bytes == 8)) {
         gin_i_group_sync(&q);
         if (q.lane == 0)
-            did = gin_i_put_word(g, team, peer, dst, src, remote, opt);
+            did = gin_i_put_word(g, &q, team, peer, dst, src, remote, opt);
         if (GIN_LIKELY(gin_i_group_did(&q, did)))
             return GIN_OK;
     } else if (GIN_LIKELY(gin_i_put_quick(g, &q, team, peer, dst, src, bytes, remote, opt))) {
@@ -392,13 +391,14 @@ GIN_DEV int gin_i_value_resolved(const gin_t *g, gin_team_t team, int peer, gin_
 }
 
 /* By the leader. */
-GIN_DEV int gin_i_value_word(const gin_t *g, gin_team_t team, int peer, gin_at_t dst,
-                             uint64_t value, uint64_t bytes, const gin_action_t *remote,
-                             const gin_op_opt_t *opt)
+GIN_DEV int gin_i_value_word(const gin_t *g, const struct gin_i_group *q, gin_team_t team, int peer,
+                             gin_at_t dst, uint64_t value, uint64_t bytes,
+                             const gin_action_t *remote, const gin_op_opt_t *opt)
 {
-    struct gin_i_quick k = gin_i_quick_find(g, team, peer, dst, 8, 8, remote, opt);
+    struct gin_i_proof p = {};
+    struct gin_i_quick k = gin_i_quick_find(&p, g, team, peer, dst, 8, 8, remote, opt);
     if (GIN_LIKELY(bytes == 8 && k.is)) {
-        gin_i_quick_store(&k, value, remote);
+        gin_i_quick_store(q, &k, value, remote);
         return GIN_OK;
     }
     return gin_i_value_resolved(g, team, peer, dst, value, bytes, remote, opt);
@@ -414,7 +414,7 @@ GIN_DEV int gin_i_dev_put_value(const gin_t *g, gin_group_t grp, gin_team_t team
         return st;
     gin_i_group_sync(&q);
     if (q.lane == 0)
-        st = gin_i_value_word(g, team, peer, dst, value, bytes, remote, opt);
+        st = gin_i_value_word(g, &q, team, peer, dst, value, bytes, remote, opt);
     return gin_i_group_status(&q, st);
 }
 

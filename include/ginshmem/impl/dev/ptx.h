@@ -296,6 +296,22 @@ GIN_DEV uint64_t gin_i_opaque(uint64_t v)
     return v;
 }
 
+/*
+ * v as it is, at a distance that the assembler thinks is each lane's own (no lane mask of higher
+ * lanes has lane 0): where one lane adds, it does not gather additions of the warp first.
+ */
+GIN_DEV uint64_t gin_i_lane_own(uint64_t v)
+{
+    uint32_t zero;
+    asm("{\n\t"
+        ".reg .u32 t;\n\t"
+        "mov.u32 t, %%lanemask_gt;\n\t"
+        "and.b32 %0, t, 1;\n\t"
+        "}"
+        : "=r"(zero));
+    return v + zero;
+}
+
 /* ---- atomics ---- */
 
 GIN_I_PTX_ST(gin_i_red_add_relaxed_sys, "red.relaxed.sys.global.add.u64", uint64_t, "l")

@@ -16,60 +16,92 @@ struct gin_i_quick {
     int is; /* all that was asked for is this */
 };
 
-/* Whether an action is on a word of the heap that this GPU may update. */
-GIN_DEV int gin_i_quick_word(const gin_t *g, const gin_action_t *a)
+/*
+ * What must hold, gathered in two words: one must be zero, of the other no bit 63 may be set.
+ * Comparisons one by one take three times the instructions. Offsets and sizes of the heap are far
+ * below 2^63, so that a difference has that bit only where it is negative.
+ */
+struct gin_i_proof {
+    uint64_t zero, signs;
+};
+
+/* `bytes` at a place lie in the heap, on a boundary of `align` bytes. */
+GIN_DEV void gin_i_proof_heap(struct gin_i_proof *p, const gin_t *g, gin_at_t at, uint64_t bytes,
+                              uint64_t align)
 {
-    uint32_t need = a->kind == GIN_ACTION_SET_AT ? GIN_I_APPLY_STORES : GIN_I_APPLY_ATOMICS;
-    return (a->kind == GIN_ACTION_ADD_AT || a->kind == GIN_ACTION_SET_AT) &&
-           (g->flags & GIN_I_DC_VA) != 0 && (g->flags >> GIN_I_DC_APPLY_SHIFT & need) != 0 &&
-           a->at.win.w == g->heap_handle && gin_i_dev_inside(g->heap_size, a->at.off, 8) &&
-           (a->at.off & 7) == 0;
+    p->zero |= (at.win.w ^ g->heap_handle) | (at.off & (align - 1));
+    p->signs |= (g->heap_size - bytes - at.off) | at.off | bytes;
 }
 
-/* A strong signal is not for here where an engine may have something under way. */
-GIN_DEV struct gin_i_quick gin_i_quick_find(const gin_t *g, gin_team_t team, int peer, gin_at_t dst,
-                                            uint64_t bytes, uint64_t align, const gin_action_t *a,
-                                            const gin_op_opt_t *opt)
+GIN_DEV int gin_i_proof_holds(const struct gin_i_proof *p)
 {
-    struct gin_i_quick k;
-    int world = gin_i_dev_world(g, team, peer), slot = a->kind == GIN_ACTION_ADD;
-    uint32_t lsa = (uint32_t)(world - g->lsa_first);
-    uint64_t base = g->lsa_base + (uint64_t)lsa * g->lsa_stride;
+    return p->zero == 0 && (int64_t)p->signs >= 0;
+}
+
+/* My end: any memory of mine, or the heap's. */
+GIN_DEV uint64_t gin_i_quick_source(struct gin_i_proof *p, const gin_t *g, gin_at_t src,
+                                    uint64_t bytes)
+{
+    struct gin_i_proof heap = {};
+    gin_i_proof_heap(&heap, g, src, bytes, 1);
+    int mine = src.win.w == GIN_I_WINDOW_LOCAL;
+    p->zero |= mine ? (uint64_t)(src.off == 0) : heap.zero;
+    p->signs |= mine ? 0 : heap.signs | (uint64_t)(uint32_t)g->lsa_rank << 33;
+    return src.off + (mine ? 0 : g->lsa_base + (uint64_t)(uint32_t)g->lsa_rank * g->lsa_stride);
+}
+
+/* The word of an action, of the heap and this GPU's to update, or a slot's. */
+GIN_DEV uint64_t gin_i_quick_cell(struct gin_i_proof *p, const gin_t *g, uint64_t base,
+                                  const gin_action_t *a)
+{
+    uint32_t need = a->kind == GIN_ACTION_SET_AT ? GIN_I_APPLY_STORES : GIN_I_APPLY_ATOMICS;
+    if (a->kind == GIN_ACTION_NONE)
+        return 0;
+    /* a strong one is not for here where an engine may have something under way */
+    if (a->strong)
+        p->zero |= (uint64_t)g->ring | (~g->flags & GIN_I_DC_STRONG);
+    if (a->kind == GIN_ACTION_ADD) {
+        p->signs |= (uint64_t)(g->n_signals) - a->id - 1;
+        return (uint64_t) & ((struct gin_i_cells *)(base + g->signals_off))[a->id].gpu;
+    }
+    gin_i_proof_heap(p, g, a->at, 8, 8);
+    p->zero |= (uint64_t)(a->kind > GIN_ACTION_SET_AT) | (~g->flags & GIN_I_DC_VA) |
+               ((g->flags >> GIN_I_DC_APPLY_SHIFT & need) == 0);
+    return base + a->at.off;
+}
+
+/* align 1: bytes beside each other; else a word. */
+GIN_DEV struct gin_i_quick gin_i_quick_find(struct gin_i_proof *p, const gin_t *g, gin_team_t team,
+                                            int peer, gin_at_t dst, uint64_t bytes, uint64_t align,
+                                            const gin_action_t *a, const gin_op_opt_t *opt)
+{
+    struct gin_i_quick k = {};
+    int64_t lsa = (int64_t)peer * team.stride + team.first - g->lsa_first;
+    uint64_t base = g->lsa_base + (uint64_t)(uint32_t)lsa * g->lsa_stride;
+    gin_i_proof_heap(p, g, dst, bytes, align);
     k.to = base + dst.off;
-    k.cell = slot ? (uint64_t) & ((struct gin_i_cells *)(base + g->signals_off))[a->id].gpu
-                  : base + a->at.off;
-    int may = (slot ? a->id < g->n_signals : gin_i_quick_word(g, a)) &&
-              (!a->strong || (g->ring == NULL && (g->flags & GIN_I_DC_STRONG)));
-    k.is = world >= 0 && lsa < (uint32_t)g->lsa_count && opt == NULL &&
-           dst.win.w == g->heap_handle && gin_i_dev_inside(g->heap_size, dst.off, bytes) &&
-           (dst.off & (align - 1)) == 0 && (a->kind == GIN_ACTION_NONE || may);
+    k.cell = gin_i_quick_cell(p, g, base, a);
+    k.is = gin_i_proof_holds(p) && opt == NULL && team.stride != 0 &&
+           (uint32_t)peer < (uint32_t)team.size && (uint64_t)lsa < (uint64_t)(uint32_t)g->lsa_count;
     return k;
 }
 
-/* My end: any memory of mine, or the heap's. 0: not for here. */
-GIN_DEV int gin_i_quick_source(const gin_t *g, gin_at_t src, uint64_t bytes, uint64_t *from)
-{
-    *from = src.off;
-    if (src.win.w == GIN_I_WINDOW_LOCAL)
-        return src.off != 0;
-    *from += g->lsa_base + (uint64_t)(uint32_t)g->lsa_rank * g->lsa_stride;
-    return src.win.w == g->heap_handle && gin_i_dev_inside(g->heap_size, src.off, bytes) &&
-           gin_i_in_reach(g->lsa_rank);
-}
-
 /* By the leader, with a release that covers what its group wrote. */
-GIN_DEV void gin_i_quick_raise(const struct gin_i_quick *k, const gin_action_t *a)
+GIN_DEV void gin_i_quick_raise(const struct gin_i_group *q, const struct gin_i_quick *k,
+                               const gin_action_t *a)
 {
+    uint64_t cell = q->kind == GIN_GROUP_THREAD ? k->cell : gin_i_lane_own(k->cell);
     if (a->kind == GIN_ACTION_SET_AT)
-        gin_i_st_release_sys((uint64_t *)k->cell, a->value);
+        gin_i_st_release_sys((uint64_t *)cell, a->value);
     else if (a->kind != GIN_ACTION_NONE)
-        gin_i_red_add_release_sys((uint64_t *)k->cell, a->value);
+        gin_i_red_add_release_sys((uint64_t *)cell, a->value);
 }
 
-GIN_DEV void gin_i_quick_store(const struct gin_i_quick *k, uint64_t value, const gin_action_t *a)
+GIN_DEV void gin_i_quick_store(const struct gin_i_group *q, const struct gin_i_quick *k,
+                               uint64_t value, const gin_action_t *a)
 {
     gin_i_st_relaxed_sys((uint64_t *)k->to, value);
-    gin_i_quick_raise(k, a);
+    gin_i_quick_raise(q, k, a);
 }
 
 #endif
