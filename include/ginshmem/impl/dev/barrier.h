@@ -202,7 +202,7 @@ GIN_DEV uint64_t gin_i_barrier_claim(const gin_t *g, const struct gin_i_group *q
     }
     if (release)
         gin_i_fence_sys();
-    else if (c->complete) /* what another block has seen complete is so for this one */
+    else if (c->complete && q->lane == 0) /* what another block saw complete is so for this one */
         gin_i_fence_gpu();
     uint64_t zero = gin_i_zero_from_here();
     was |= zero;
