@@ -128,8 +128,8 @@ GIN_DEV int gin_i_poll_some(const struct gin_i_watched *w, const struct gin_i_co
         uint64_t value = gin_i_ld_relaxed_sys(w->near) + far->seen - base;
         if (((value - c->operand) & c->mask) > c->mask >> 1)
             continue;
-        if (far->seen != 0)
-            return GIN_I_MAY;
+        if (far->seen != 0 || (w->far != NULL && c->mask != ~(uint64_t)0))
+            return GIN_I_MAY; /* on a narrow wheel no sum of a part is a lower bound */
         gin_i_ld_acquire_sys(w->near);
         return GIN_I_HOLDS;
     }
