@@ -369,6 +369,12 @@ GIN_DEV uint64_t gin_i_atom_cas_sys(uint64_t *p, uint64_t expected, uint64_t v)
     return expected;
 }
 
+GIN_DEV uint64_t gin_i_atom_cas_gpu(uint64_t *p, uint64_t expected, uint64_t v)
+{
+    __atomic_compare_exchange_n(p, &expected, v, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return expected;
+}
+
 GIN_DEV uint32_t gin_i_atom32_cas_sys(uint32_t *p, uint32_t expected, uint32_t v)
 {
     __atomic_compare_exchange_n(p, &expected, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);

@@ -66,12 +66,9 @@ GIN_OP int gin_reset_counter(const gin_t *g, uint32_t id, uint64_t *old)
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
     struct gin_i_watched w = gin_i_watch_counter(g, id);
-    uint64_t *base = (uint64_t *)w.base;
-    w.base = NULL;
-    uint64_t cells = gin_i_watched_now(&w);
-    uint64_t was = gin_i_atom_exch_gpu(base, cells);
+    uint64_t taken = gin_i_watched_take(&w);
     if (old != NULL)
-        *old = cells - was;
+        *old = taken;
     return GIN_OK;
 }
 

@@ -355,6 +355,16 @@ GIN_DEV uint64_t gin_i_atom_cas_sys(uint64_t *p, uint64_t expected, uint64_t v)
     return was;
 }
 
+GIN_DEV uint64_t gin_i_atom_cas_gpu(uint64_t *p, uint64_t expected, uint64_t v)
+{
+    uint64_t was;
+    asm volatile("atom.acq_rel.gpu.global.cas.b64 %0, [%1], %2, %3;"
+                 : "=l"(was)
+                 : "l"(p), "l"(expected), "l"(v)
+                 : "memory");
+    return was;
+}
+
 GIN_DEV uint32_t gin_i_atom32_cas_sys(uint32_t *p, uint32_t expected, uint32_t v)
 {
     uint32_t was;

@@ -89,19 +89,16 @@ GIN_OP int gin_consume_signal(const gin_t *g, uint32_t id, uint64_t n)
     return st;
 }
 
-/* The base takes over what the cells hold now; exchanges keep the sum of all deltas exact. */
 GIN_OP int gin_reset_signal(const gin_t *g, uint32_t id, uint64_t *old)
 {
     int st = gin_i_signal_id(g, id);
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
     struct gin_i_watched w = gin_i_watch_signal(g, id);
-    w.base = NULL;
-    uint64_t cells = gin_i_watched_now(&w);
-    uint64_t base = gin_i_atom_exch_gpu(&g->bases[id].base, cells);
+    uint64_t taken = gin_i_watched_take(&w);
     gin_i_st_relaxed_gpu(&g->bases[id].shadow, 0);
     if (old != NULL)
-        *old = cells - base;
+        *old = taken;
     return GIN_OK;
 }
 

@@ -63,6 +63,21 @@ GIN_DEV uint64_t gin_i_watched_now(const struct gin_i_watched *w)
     return far + gin_i_ld_acquire_sys(w->near) - base;
 }
 
+/* What the value is, and 0 from then on: the base takes over what the cells hold, unless another
+ * did so meanwhile; then they are read again. */
+GIN_DEV uint64_t gin_i_watched_take(const struct gin_i_watched *w)
+{
+    struct gin_i_watched cells = *w;
+    uint64_t *base = (uint64_t *)w->base, was, now, seen = gin_i_ld_acquire_gpu(base);
+    cells.base = NULL;
+    do {
+        was = seen;
+        now = gin_i_watched_now(&cells);
+        seen = gin_i_atom_cas_gpu(base, was, now);
+    } while (seen != was);
+    return now - was;
+}
+
 /* ---- conditions ---- */
 
 struct gin_i_cond {
