@@ -32,6 +32,8 @@ enum { NEEDS_ENGINE = 1, WITHOUT_ENGINE = 2 };
     X(bindings, 0)            \
     X(places, 0)              \
     X(far, NEEDS_ENGINE)      \
+    X(behind, NEEDS_ENGINE)   \
+    X(narrow, NEEDS_ENGINE)   \
     X(large, NEEDS_ENGINE)    \
     X(cpu_rank, NEEDS_ENGINE) \
     X(flood, NEEDS_ENGINE)    \

@@ -46,6 +46,55 @@ DEVICE void test_far(struct env *e)
     meet(e);
 }
 
+/* An addition to a word of GPU memory behind data that go by descriptor: no engine may add it. */
+DEVICE void test_behind(struct env *e)
+{
+    gin_t *g = &e->g;
+    gin_at_t far = gin_at(fake_window(FAKE_FAR), 64), word = heap_at(FAKE_USER - 128);
+    volatile uint64_t *sum = (volatile uint64_t *)gin_local_ptr(g, word);
+    const uint64_t n = 600;
+    uint8_t *mine = (uint8_t *)gin_local_ptr(g, far);
+    uint8_t *heap = (uint8_t *)gin_local_ptr(g, heap_at(0));
+    if (e->q.lane == 0)
+        *sum = 0;
+    for (uint64_t r = 0; r < 3; r++) {
+        fill(e, mine - 32, n + 64, -1, 0);
+        fill(e, heap, n, e->rank, r);
+        meet(e);
+        CHECK_OK(gin_put(g, e->grp, e->world, e->right, far, heap_at(0), n,
+                         r == 1 ? gin_strong_add_at(word, 5) : gin_weak_add_at(word, 5)));
+        CHECK_OK(gin_wait_signal_until_at(g, e->grp, word, GIN_CMP_EQ, 8 * r + 5, NULL));
+        expect_bytes(e, mine, n, e->left, r);
+        meet(e);
+        CHECK_OK(
+            gin_put_value(g, e->grp, e->world, e->right, far, 77 + r, 8, gin_weak_add_at(word, 3)));
+        CHECK_OK(gin_wait_signal_until_at(g, e->grp, word, GIN_CMP_EQ, 8 * r + 8, NULL));
+        CHECK(*(volatile uint64_t *)mine, 77 + r);
+        meet(e);
+    }
+}
+
+/* On a narrow wheel a part of a signal's cells says nothing about the sum. */
+DEVICE void test_narrow(struct env *e)
+{
+    gin_t *g = &e->g;
+    gin_wait_opt_t opt = {};
+    gin_at_t far = gin_at(fake_window(FAKE_FAR), 0);
+    opt.bits = 8;
+    opt.timeout_ns = 200000;
+    uint64_t seen = gin_read_signal(g, 15);
+    meet(e);
+    CHECK_OK(gin_put(g, e->grp, e->world, e->right, far, heap_at(0), 64, gin_weak_add(15, 150)));
+    CHECK_OK(gin_wait_signal(g, e->grp, 15, seen + 150));
+    meet(e);
+    if (e->q.lane == 0)
+        CHECK_OK(gin_consume_signal(g, 15, 150));
+    meet(e);
+    CHECK(gin_wait_signal_x(g, e->grp, 15, seen + 1, &opt), GIN_ETIMEDOUT);
+    CHECK_OK(gin_wait_signal_x(g, e->grp, 15, seen, &opt));
+    meet(e);
+}
+
 /* Strong signals over load and store keep behind large puts that the engine copies. */
 DEVICE void test_large(struct env *e)
 {

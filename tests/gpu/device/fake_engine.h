@@ -60,8 +60,8 @@ static inline int engine_signal(struct fake *f, int c, const struct gin_i_op *o)
     if (!(o->flags & (GIN_I_DESC_ADD_AT | GIN_I_DESC_SET_AT)))
         return 1;
     char *word = engine_place(f, (int)o->peer, o->sig_win, o->sig_off, 8);
-    if (word == NULL)
-        return 0;
+    if (word == NULL || ((o->flags & GIN_I_DESC_ADD_AT) && (o->sig_win & 0xfffff) == FAKE_HEAP))
+        return 0; /* kernels add to words of GPU memory */
     engine_amo(word, o->flags & GIN_I_DESC_SET_AT ? GIN_I_AMO_SET : GIN_I_AMO_ADD, 0, o->value, 0);
     return 1;
 }

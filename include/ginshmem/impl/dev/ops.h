@@ -245,6 +245,23 @@ GIN_DEV_CALL int gin_i_put_post(struct gin_i_ring *ring, const uint64_t *error, 
                            NULL);
 }
 
+/*
+ * By the leader, behind data that went by descriptor: an addition to a word whose applier this GPU
+ * is. No descriptor may bring it, so it waits until the data are there.
+ */
+GIN_DEV int gin_i_add_behind(const gin_t *g, struct gin_i_place word, const gin_action_t *a)
+{
+    int st = gin_i_ring_quiet(g->ring, gin_i_error_word(g), 0);
+    if (GIN_LIKELY(st == GIN_OK))
+        gin_i_dev_raise(word.addr, a, GIN_SCOPE_SYSTEM);
+    return st;
+}
+
+GIN_DEV int gin_i_is_added_here(struct gin_i_place word, const gin_action_t *a)
+{
+    return a->kind == GIN_ACTION_ADD_AT && word.status == GIN_OK;
+}
+
 GIN_DEV int gin_i_put_resolved(const gin_t *g, const struct gin_i_group *q, gin_team_t team,
                                int peer, gin_at_t dst, gin_at_t src, uint64_t bytes,
                                const gin_action_t *remote, const gin_op_opt_t *opt)
@@ -268,10 +285,14 @@ GIN_DEV int gin_i_put_resolved(const gin_t *g, const struct gin_i_group *q, gin_
     if (GIN_UNLIKELY(engine && !gin_i_engine_can(src)))
         return GIN_ENOTSUP;
     gin_i_group_sync(q);
-    if (GIN_UNLIKELY(engine))
-        return q->lane == 0 ? gin_i_put_post(g->ring, gin_i_error_word(g), world, dst, src, bytes,
-                                             *remote, opt)
-                            : (int)GIN_OK;
+    if (GIN_UNLIKELY(engine)) {
+        if (q->lane != 0)
+            return GIN_OK;
+        int behind = gin_i_is_added_here(word, remote);
+        st = gin_i_put_post(g->ring, gin_i_error_word(g), world, dst, src, bytes,
+                            behind ? gin_no_action() : *remote, opt);
+        return st == GIN_OK && behind ? gin_i_add_behind(g, word, remote) : st;
+    }
     if (bytes > 8)
         gin_i_copy<GIN_I_OUT>(to.addr, from.addr, bytes, q->lane, q->lanes);
     else if (q->lane == 0)
@@ -285,17 +306,20 @@ GIN_DEV int gin_i_put_resolved(const gin_t *g, const struct gin_i_group *q, gin_
  * By the leader, while the others wait for its verdict: they would only take turns with it. The
  * word's load goes out first, and the rest is found while it is under way. 0: not for here.
  */
-GIN_DEV int gin_i_put_word(const gin_t *g, gin_team_t team, int peer, gin_at_t dst, gin_at_t src,
-                           const gin_action_t *remote, const gin_op_opt_t *opt)
+GIN_DEV int gin_i_put_word(const gin_t *g, const struct gin_i_group *q, gin_team_t team, int peer,
+                           gin_at_t dst, gin_at_t src, const gin_action_t *remote,
+                           const gin_op_opt_t *opt)
 {
-    uint64_t value = 0, from;
-    int here = gin_i_quick_source(g, src, 8, &from) && (from & 7) == 0;
-    if (GIN_LIKELY(here))
+    uint64_t value = 0;
+    struct gin_i_proof p = {};
+    uint64_t from = gin_i_quick_source(&p, g, src, 8);
+    p.zero |= from & 7;
+    if (GIN_LIKELY(gin_i_proof_holds(&p)))
         value = gin_i_ld_generic((const uint64_t *)from);
-    struct gin_i_quick k = gin_i_quick_find(g, team, peer, dst, 8, 8, remote, opt);
-    if (GIN_UNLIKELY(!here || !k.is))
+    struct gin_i_quick k = gin_i_quick_find(&p, g, team, peer, dst, 8, 8, remote, opt);
+    if (GIN_UNLIKELY(!k.is))
         return 0;
-    gin_i_quick_store(&k, value, remote);
+    gin_i_quick_store(q, &k, value, remote);
     return 1;
 }
 
@@ -381,10 +405,13 @@ GIN_DEV int gin_i_value_resolved(const gin_t *g, gin_team_t team, int peer, gin_
         o.dst_off = dst.off;
         o.size = bytes;
         o.immediate = value;
-        gin_i_op_action(&o, remote);
+        int behind = gin_i_is_added_here(word, remote);
+        if (!behind)
+            gin_i_op_action(&o, remote);
         gin_i_op_options(&o, opt);
-        return gin_i_ring_post(g->ring, gin_i_error_word(g), &o, remote->kind != GIN_ACTION_NONE,
-                               NULL);
+        st = gin_i_ring_post(g->ring, gin_i_error_word(g), &o, remote->kind != GIN_ACTION_NONE,
+                             NULL);
+        return st == GIN_OK && behind ? gin_i_add_behind(g, word, remote) : st;
     }
     gin_i_value_out(to.addr, value, bytes);
     return gin_i_word_done(g, world, word, remote, opt);
