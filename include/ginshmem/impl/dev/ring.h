@@ -21,9 +21,11 @@ GIN_DEV int gin_i_ring_status(const struct gin_i_ring *r, const uint64_t *error)
 }
 
 /* A ticket is taken and will not be published: the engine takes nothing any more, and whoever waits
- * learns it, as this context is dead. */
+ * learns it, as this context is dead. An error that is there already stays. */
 GIN_DEV int gin_i_ring_abandon(const struct gin_i_ring *r, int status)
 {
+    if (gin_i_error_of(gin_i_ld_relaxed_sys(&r->host->error)) != GIN_OK)
+        return status;
     gin_i_st_relaxed_sys((uint64_t *)&r->host->error,
                          (uint64_t)(uint32_t)status | (uint64_t)0xffffffffu << 32);
     return status;
