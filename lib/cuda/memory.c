@@ -212,6 +212,15 @@ int gi_gpu_befriend(struct gi_gpu *g, void *context)
 
 /* ---- mapped memory ---- */
 
+/* Asked before the driver is asked for an object: that would be an error of the program to tools
+ * that watch it. */
+static bool is_of_a_pool(uint64_t addr)
+{
+    CUpointer_attribute what = CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE;
+    void *pool = NULL, *place = &pool;
+    return gi_cu()->cuPointerGetAttributes(1, &what, &place, addr) == CUDA_SUCCESS && pool != NULL;
+}
+
 /* The object behind an address, and from where to where it is mapped. */
 static int piece_at(uint64_t addr, bool share, struct gi_gpu_piece *p)
 {
@@ -224,12 +233,18 @@ static int piece_at(uint64_t addr, bool share, struct gi_gpu_piece *p)
     CUresult r = cu->cuMemGetAddressRange(&start, &bytes, addr);
     if (r != CUDA_SUCCESS)
         return no_memory_at(r, addr);
+    if (is_of_a_pool(addr))
+        return gi_fail(GIN_ENOTSUP,
+                       "the GPU memory at %#llx is of a memory pool (cudaMallocAsync()), which "
+                       "cannot be shared so; memory of cudaMalloc() and cuMemMap() can be "
+                       "registered",
+                       (ull)addr);
     r = cu->cuMemRetainAllocationHandle(&h, (void *)(uintptr_t)addr);
     if (r != CUDA_SUCCESS)
         return gi_fail(GIN_ENOTSUP,
                        "the GPU memory at %#llx has neither an IPC handle nor an object behind it "
-                       "(cuMemRetainAllocationHandle: error %d): of a memory pool? Memory of "
-                       "cudaMalloc() and cuMemMap() can be registered",
+                       "(cuMemRetainAllocationHandle: error %d); memory of cudaMalloc() and "
+                       "cuMemMap() can be registered",
                        (ull)addr, (int)r);
     *p = (struct gi_gpu_piece){.object = h, .addr = start, .bytes = bytes};
     r = cu->cuMemGetAllocationPropertiesFromHandle(&prop, h);
