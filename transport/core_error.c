@@ -129,7 +129,9 @@ void gi_core_peer_fail(struct gi_core_ctx *ctx, struct gi_core_peer *p, int stat
             snprintf(text, sizeof(text), "rank %d: %s", rank, why);
         p->why = strdup(text);
         __atomic_store_n(&p->status, status, __ATOMIC_RELEASE);
-        gi_core_ctx_error(ctx, status, rank, text);
+        /* A death costs only the contexts on which something to the dead one was under way. */
+        if (status != GIN_EPEER || gi_core_owes(p) || p->bundled != 0)
+            gi_core_ctx_error(ctx, status, rank, text);
     }
     if (status == GIN_EPEER || ctx->lane_dead)
         gi_core_gone(ctx, p);

@@ -484,7 +484,8 @@ void gi_core_lost(struct gi_core *core, int rank, const char *why); /* for all c
 void gi_core_see_deaths(struct gi_core_ctx *ctx);
 
 /* core_watch.c */
-void gi_core_watch(struct gi_core_ctx *ctx); /* deaths told from outside; clock */
+bool gi_core_owes(const struct gi_core_peer *p); /* is something to it under way? */
+void gi_core_watch(struct gi_core_ctx *ctx);     /* deaths told from outside; clock */
 
 /* core_ctx.c */
 /* Collective: GIN_OK if st is that everywhere. Before every exchange that needs memory, for whoever

@@ -183,13 +183,9 @@ int gi_core_fence(struct gi_core_ctx *ctx, int peer)
 {
     if (peer != GI_CORE_ALL)
         return fence_one(ctx, &ctx->peers[peer]);
-    int st = GIN_OK;
     for (struct gi_core_peer *p = ctx->dirty; p != NULL; p = p->next_dirty) {
-        int one = fence_one(ctx, p);
-        if (one == GIN_EAGAIN)
-            return one; /* fencing some of them twice does no harm */
-        if (st == GIN_OK)
-            st = one;
+        if (p->status == GIN_OK && fence_one(ctx, p) == GIN_EAGAIN)
+            return GIN_EAGAIN; /* fencing some of them twice does no harm */
     }
-    return st;
+    return gi_core_ctx_status(ctx, NULL, NULL);
 }

@@ -24,7 +24,7 @@
 #define STEPS       4u   /* most looks' worth of time that one look counts for */
 #define STRETCH     4u   /* most times the time allowed that distance can ask for */
 
-static bool owes(const struct gi_core_peer *p)
+bool gi_core_owes(const struct gi_core_peer *p)
 {
     return p->first != NULL || p->sent != p->acked || p->loose_lo != 0 || p->amos != 0;
 }
@@ -114,7 +114,7 @@ static bool look_at_all(struct gi_core_ctx *ctx)
 {
     bool silent = false;
     for (struct gi_core_peer **at = &ctx->dirty, *p; (p = *at) != NULL;) {
-        if (p->status == GIN_OK && owes(p)) {
+        if (p->status == GIN_OK && gi_core_owes(p)) {
             look(ctx, p);
             silent |= is_silent(ctx, p);
             at = &p->next_dirty;

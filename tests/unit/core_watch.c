@@ -202,3 +202,33 @@ TEST(idle_time_does_not_count)
     }
     bed_close(&b);
 }
+
+/* ---- a death concerns the contexts on which something was under way ---- */
+
+TEST(dead_peer_owed_nothing)
+{
+    static const char *const masks[] = {"A", "B64", "B0", "C64", "D"};
+    for (size_t m = 0; m < sizeof(masks) / sizeof(masks[0]); m++) {
+        struct bed b = {.seed = PT_SEED};
+        pt_step("%s", masks[m]);
+        if (!bed_open(&b, bed_mask(masks[m]), 3))
+            return;
+        struct gi_core_ctx *ctx = b.rank[0].ctx;
+        struct gi_core_put p = bed_make_put(&b, 0, 64, 128u << 10, 100);
+        p.action = bed_slot(3, 1, true);
+        EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+        bed_quiet(&b, 0, 1);
+        gi_core_peer_dead(b.rank[0].core, 1, "the test says so");
+        while (gi_core_peer_status(ctx, 1, NULL) == GIN_OK)
+            bed_step(&b);
+        EXPECT_EQ_INT(bed_put(&b, 0, 2, &p), GIN_OK);
+        EXPECT_EQ_INT(bed_fence(&b, 0, GI_CORE_ALL), GIN_OK);
+        bed_quiet(&b, 0, GI_CORE_ALL);
+        EXPECT_EQ_INT(gi_core_settled(ctx, GI_CORE_ALL, gi_core_mark(ctx)), 1);
+        EXPECT_EQ_INT(gi_core_flushed(ctx, gi_core_mark(ctx)), 1);
+        EXPECT_EQ_U64(bed_signal(&b, 2, 3), 1);
+        EXPECT_EQ_INT(gi_core_put(ctx, 1, &p), GIN_EPEER);
+        EXPECT_EQ_INT(gi_core_ctx_status(ctx, NULL, NULL), GIN_OK);
+        bed_close(&b);
+    }
+}
