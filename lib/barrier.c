@@ -237,6 +237,15 @@ static const struct gi_core_ctx *context_of(const struct pass *b)
     return b->pool->steps != 0 ? d->net[d->reqs.contexts] : NULL;
 }
 
+/* Only the barrier's members end its waits. */
+static void members_alone(struct gi_net_wait *n, const struct pass *b)
+{
+    n->health = members_live;
+    n->health_arg = (void *)(uintptr_t)b;
+    n->ignores = is_no_member;
+    n->arg = b->pool;
+}
+
 static int wait_long(struct pass *b, uint64_t timeout_ns)
 {
     gin_comm_t *comm = gi_comm_of(b->g);
@@ -244,10 +253,7 @@ static int wait_long(struct pass *b, uint64_t timeout_ns)
     int st = GIN_OK;
     atomic_fetch_add_explicit(&comm->n_waits, 1, memory_order_relaxed);
     gi_net_wait_begin(&n, comm, context_of(b), timeout_ns, b->pool->what);
-    n.health = members_live;
-    n.health_arg = b;
-    n.ignores = is_no_member;
-    n.arg = b->pool;
+    members_alone(&n, b);
     n.w.detail[0] = b->index;
     n.w.detail[1] = b->round->epoch;
     while (!complete(b)) {
@@ -268,12 +274,8 @@ static int wait_long(struct pass *b, uint64_t timeout_ns)
 /* One look of a program that polls has found somebody missing. */
 static int not_yet(const struct pass *b)
 {
-    const struct gi_net_wait n = {.comm = gi_comm_of(b->g),
-                                  .health = members_live,
-                                  .health_arg = (void *)(uintptr_t)b,
-                                  .ctx = context_of(b),
-                                  .ignores = is_no_member,
-                                  .arg = b->pool};
+    struct gi_net_wait n = gi_net_look(gi_comm_of(b->g), context_of(b));
+    members_alone(&n, b);
     int st = gi_net_failed(&n);
     return GIN_LIKELY(st == GIN_OK)
                ? GIN_EAGAIN

@@ -61,15 +61,20 @@ static void drive(void *arg)
     gi_core_poll_some(n->net->core);
 }
 
+struct gi_net_wait gi_net_look(gin_comm_t *comm, const struct gi_core_ctx *ctx)
+{
+    return (struct gi_net_wait){.comm = comm,
+                                .health = gi_comm_health,
+                                .health_arg = comm,
+                                .net = gi_net_of(comm),
+                                .ctx = ctx};
+}
+
 void gi_net_wait_begin(struct gi_net_wait *n, gin_comm_t *comm, const struct gi_core_ctx *ctx,
                        uint64_t timeout_ns, const char *what)
 {
     uint64_t deadline = timeout_ns != 0 ? gi_deadline_in(timeout_ns) : GI_NEVER;
-    *n = (struct gi_net_wait){.comm = comm,
-                              .health = gi_comm_health,
-                              .health_arg = comm,
-                              .net = gi_net_of(comm),
-                              .ctx = ctx};
+    *n = gi_net_look(comm, ctx);
     gi_wait_begin(&n->w, 0, deadline, check, n, what);
     n->w.rank = comm->rank;
     if (n->net == NULL)

@@ -22,6 +22,8 @@ struct gi_net_wait {
     const void *arg;
 };
 
+/* As begun, but for w and for being counted: for whoever polls instead of waiting. */
+struct gi_net_wait gi_net_look(gin_comm_t *comm, const struct gi_core_ctx *ctx);
 /* timeout_ns 0: none. ctx: see above, may be NULL. */
 void gi_net_wait_begin(struct gi_net_wait *n, gin_comm_t *comm, const struct gi_core_ctx *ctx,
                        uint64_t timeout_ns, const char *what);

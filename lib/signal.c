@@ -162,10 +162,7 @@ static int wait_long(struct waiting *w, uint64_t timeout_ns)
 static int poll_once(struct waiting *w)
 {
     struct gi_core_ctx *ctx = gi_net_context(w->g);
-    const struct gi_net_wait n = {.comm = gi_comm_of(w->g),
-                                  .health = gi_comm_health,
-                                  .health_arg = gi_comm_of(w->g),
-                                  .ctx = ctx};
+    const struct gi_net_wait n = gi_net_look(gi_comm_of(w->g), ctx);
     gi_net_drive(n.comm, ctx);
     if (over(w))
         return GIN_OK;
