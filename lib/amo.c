@@ -10,20 +10,41 @@
 #include "net_ops.h"
 #include "ops.h"
 
-static const char *const names[] = {
-    [GIN_I_AMO_SET] = "gin_amo_set",
-    [GIN_I_AMO_ADD] = "gin_amo_add",
-    [GIN_I_AMO_AND] = "gin_amo_and",
-    [GIN_I_AMO_OR] = "gin_amo_or",
-    [GIN_I_AMO_XOR] = "gin_amo_xor",
-    [GIN_I_AMO_FETCH] = "gin_amo_fetch",
-    [GIN_I_AMO_FETCH_ADD] = "gin_amo_fetch_add",
-    [GIN_I_AMO_FETCH_AND] = "gin_amo_fetch_and",
-    [GIN_I_AMO_FETCH_OR] = "gin_amo_fetch_or",
-    [GIN_I_AMO_FETCH_XOR] = "gin_amo_fetch_xor",
-    [GIN_I_AMO_SWAP] = "gin_amo_swap",
-    [GIN_I_AMO_CAS] = "gin_amo_cas",
-};
+/* By width: as the program called it. */
+static const char *const names[2][GIN_I_AMO_CAS + 1] = {
+    {
+        [GIN_I_AMO_SET] = "gin_amo_set32",
+        [GIN_I_AMO_ADD] = "gin_amo_add32",
+        [GIN_I_AMO_AND] = "gin_amo_and32",
+        [GIN_I_AMO_OR] = "gin_amo_or32",
+        [GIN_I_AMO_XOR] = "gin_amo_xor32",
+        [GIN_I_AMO_FETCH] = "gin_amo_fetch32",
+        [GIN_I_AMO_FETCH_ADD] = "gin_amo_fetch_add32",
+        [GIN_I_AMO_FETCH_AND] = "gin_amo_fetch_and32",
+        [GIN_I_AMO_FETCH_OR] = "gin_amo_fetch_or32",
+        [GIN_I_AMO_FETCH_XOR] = "gin_amo_fetch_xor32",
+        [GIN_I_AMO_SWAP] = "gin_amo_swap32",
+        [GIN_I_AMO_CAS] = "gin_amo_cas32",
+    },
+    {
+        [GIN_I_AMO_SET] = "gin_amo_set",
+        [GIN_I_AMO_ADD] = "gin_amo_add",
+        [GIN_I_AMO_AND] = "gin_amo_and",
+        [GIN_I_AMO_OR] = "gin_amo_or",
+        [GIN_I_AMO_XOR] = "gin_amo_xor",
+        [GIN_I_AMO_FETCH] = "gin_amo_fetch",
+        [GIN_I_AMO_FETCH_ADD] = "gin_amo_fetch_add",
+        [GIN_I_AMO_FETCH_AND] = "gin_amo_fetch_and",
+        [GIN_I_AMO_FETCH_OR] = "gin_amo_fetch_or",
+        [GIN_I_AMO_FETCH_XOR] = "gin_amo_fetch_xor",
+        [GIN_I_AMO_SWAP] = "gin_amo_swap",
+        [GIN_I_AMO_CAS] = "gin_amo_cas",
+    }};
+
+static const char *name_of(enum gin_i_amo_op op, uint32_t bytes)
+{
+    return names[bytes == 8][op];
+}
 
 /* The word before. */
 static uint64_t apply64(uint64_t *w, enum gin_i_amo_op op, uint64_t value, uint64_t expected)
@@ -83,24 +104,24 @@ static int find_word(const gin_t *g, gin_team_t team, int peer, gin_at_t at, enu
     pid_t pid;
     int world = *rank = gi_team_world(comm, team, peer);
     if (world < 0)
-        return gi_fail_context("%s", names[op]);
-    int st = gi_op_window_any(comm, names[op], "the word", at, bytes,
+        return gi_fail_context("%s", name_of(op, bytes));
+    int st = gi_op_window_any(comm, name_of(op, bytes), "the word", at, bytes,
                               op != GIN_I_AMO_FETCH && world != comm->rank, &w);
     if (st != GIN_OK)
         return st;
-    st = gi_op_live(g, names[op], w, at.off, bytes);
+    st = gi_op_live(g, name_of(op, bytes), w, at.off, bytes);
     if (st != GIN_OK)
         return st;
     if (w->kind == GIN_KIND_CUDA) {
         st = gi_op_gpu_word_find(comm, w, world, at.off, bytes, op, gpu);
-        return st == GIN_OK ? st : gi_fail_context("%s", names[op]);
+        return st == GIN_OK ? st : gi_fail_context("%s", name_of(op, bytes));
     }
     gin_path_t path = gi_window_reach(comm, w, world, at.off, word, &pid);
     if ((path == GIN_PATH_LSA && g->lsa_of[world] < 0) ||
         (path == GIN_PATH_CMA && comm->net != NULL))
         path = gi_window_reach_net(comm, w, world);
     if (path == GIN_PATH_NONE)
-        return gi_fail_context("%s", names[op]);
+        return gi_fail_context("%s", name_of(op, bytes));
     if (path == GIN_PATH_NET) /* my part tells the mistakes that are everybody's */
         *word = (void *)(uintptr_t)(w->local + at.off);
     if (((uintptr_t)*word & (bytes - 1)) != 0 ||
@@ -108,14 +129,14 @@ static int find_word(const gin_t *g, gin_team_t team, int peer, gin_at_t at, enu
         return gi_fail(GIN_EINVAL,
                        "%s: the word at offset %" PRIu64 " of window %#" PRIx64 " is not %" PRIu32
                        "-byte aligned at rank %d",
-                       names[op], at.off, at.win.w, bytes, world);
+                       name_of(op, bytes), at.off, at.win.w, bytes, world);
     if (path == GIN_PATH_CMA)
         return gi_fail(GIN_ENOTSUP,
                        "%s: rank %d's part of window %#" PRIx64
                        " is user memory of another process, which is copied by process_vm calls "
                        "only; atomics on it need a network, and there is none. Put the word into "
                        "the heap",
-                       names[op], world, at.win.w);
+                       name_of(op, bytes), world, at.win.w);
     if (path == GIN_PATH_NET)
         *word = NULL;
     return GIN_OK;
@@ -131,9 +152,9 @@ int gin_i_amo(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
     if ((unsigned)op > GIN_I_AMO_CAS || (bytes != 4 && bytes != 8))
         return gi_fail(GIN_EINVAL, "atomic operation %u on %" PRIu32 " bytes is none", (unsigned)op,
                        bytes);
-    int st = gi_op_enter(g, grp, 0, names[op]);
+    int st = gi_op_enter(g, grp, 0, name_of(op, bytes));
     if (st == GIN_OK && op >= GIN_I_AMO_FETCH && old == NULL)
-        st = gi_fail(GIN_EINVAL, "%s: old is NULL", names[op]);
+        st = gi_fail(GIN_EINVAL, "%s: old is NULL", name_of(op, bytes));
     if (st == GIN_OK)
         st = find_word(g, team, peer, at, op, bytes, &word, &gpu, &world);
     if (st != GIN_OK)
@@ -148,13 +169,13 @@ int gin_i_amo(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
             .expected = expected,
             .old = op >= GIN_I_AMO_FETCH ? old : NULL,
         };
-        return gi_net_amo(g, world, &a, names[op]);
+        return gi_net_amo(g, world, &a, name_of(op, bytes));
     }
     uint64_t was;
     if (gpu.w == NULL)
         was = gi_amo_apply(word, op, bytes, value, expected);
     else if (gi_op_gpu_word(gi_comm_of(g), &gpu, op, bytes, value, expected, &was) != GIN_OK)
-        return gi_fail_context("%s", names[op]);
+        return gi_fail_context("%s", name_of(op, bytes));
     if (op >= GIN_I_AMO_FETCH)
         *old = was;
     return GIN_OK;

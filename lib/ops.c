@@ -383,7 +383,7 @@ static int op_done(struct op *o)
 int gin_i_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t dst,
               gin_at_t src, size_t bytes, const gin_action_t *remote, const gin_op_opt_t *opt)
 {
-    struct op o = {.g = g, .call = "gin_put", .bytes = bytes};
+    struct op o = {.g = g, .call = opt != NULL ? "gin_put_x" : "gin_put", .bytes = bytes};
     int st = gi_op_enter(g, grp, 0, o.call);
     if (st == GIN_OK)
         st = op_peer(&o, team, peer);
@@ -405,7 +405,7 @@ int gin_i_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
 int gin_i_get(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t src,
               gin_at_t dst, size_t bytes, const gin_op_opt_t *opt)
 {
-    struct op o = {.g = g, .call = "gin_get", .bytes = bytes};
+    struct op o = {.g = g, .call = opt != NULL ? "gin_get_x" : "gin_get", .bytes = bytes};
     int st = gi_op_enter(g, grp, 0, o.call);
     if (st == GIN_OK)
         st = op_peer(&o, team, peer);
