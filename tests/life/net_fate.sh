@@ -54,7 +54,7 @@ allowed() {
 }
 
 judge() {
-    local phase=$1 fault=$2 name=$3 rc=$4 want r status
+    local phase=$1 fault=$2 name=$3 rc=$4 want r status who
     want=$(allowed "$phase" "$fault")
     if [ "$rc" = 124 ]; then complain "$name: hangs"; return; fi
     if [ -e "$D"/run/broken.0 ] || [ -e "$D"/run/broken.1 ] || [ -e "$D"/run/broken.2 ]; then
@@ -65,7 +65,10 @@ judge() {
         if ! read -r status _ <"$D/run/saw.$r"; then complain "$name: rank $r says nothing"; return; fi
         # a fate that came after the bring-up, or after the farewell, is none for this phase
         if [[ ! $status =~ ^$want$ ]]; then complain "$name: rank $r saw $status"; return; fi
-        if [ "$status" = GIN_EPEER ] && [ "$phase" != bringup ] && ! grep -q 'rank 1' "$D/run/saw.$r"; then
+        # who may be the one that waited in vain for it while ranks meet
+        who='rank 1'
+        if [ "$phase" = bringup ]; then who='ranks? [0-9]'; fi
+        if [ "$status" != GIN_OK ] && [ "$fault" != flap ] && ! grep -qE "$who" "$D/run/saw.$r"; then
             complain "$name: rank $r does not know who"
             return
         fi
