@@ -163,6 +163,11 @@ static inline struct gi_control *gi_control(const gin_comm_t *comm, int lsa_rank
 int gi_topology_open(gin_comm_t *comm); /* from cards: hosts, node team */
 void gi_topology_close(gin_comm_t *comm);
 
+static inline bool gi_is_elsewhere(const gin_comm_t *comm, int world)
+{
+    return comm->host_of[world] != comm->host_of[comm->rank];
+}
+
 /* ---- memory.c ---- */
 int gi_memory_up(gin_comm_t *comm); /* collective: segment, LSA, heap, heap window, LSA teams */
 void gi_memory_down(gin_comm_t *comm);

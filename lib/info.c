@@ -70,8 +70,7 @@ static void cma(const gin_comm_t *comm, gin_caps_t *c)
         return;
     }
     for (int r = 0; r < comm->size; r++)
-        n += r != comm->rank && comm->host_of[r] == comm->host_of[comm->rank] &&
-             comm->shm->cma[r] != 0;
+        n += r != comm->rank && !gi_is_elsewhere(comm, r) && comm->shm->cma[r] != 0;
     if (n > 0)
         set(c, GIN_CAP_CMA, 1, "process_vm_readv/writev work with %d other rank(s)", n);
     else

@@ -22,7 +22,8 @@ bool gi_net_is_beside(const struct gi_devcomm *d, int world)
 {
     const gin_comm_t *comm = d->comm;
     const int32_t *lsa_of = d->lsa_of != NULL ? d->lsa_of : comm->lsa_of;
-    return world != comm->rank && comm->shm->cma[world] && lsa_of[world] < 0;
+    return world != comm->rank && comm->shm->cma[world] && !gi_is_elsewhere(comm, world) &&
+           lsa_of[world] < 0;
 }
 
 void gi_net_contexts_close(struct gi_devcomm *d)

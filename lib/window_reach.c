@@ -8,14 +8,9 @@
 #include "net_up.h"
 #include "window_impl.h"
 
-static bool other_host(const gin_comm_t *comm, int world)
-{
-    return comm->host_of[world] != comm->host_of[comm->rank];
-}
-
 static const char *why_no_lsa(const gin_comm_t *comm, const struct gin_i_window *w, int world)
 {
-    if (other_host(comm, world))
+    if (gi_is_elsewhere(comm, world))
         return "another host";
     if (w->flags & GIN_WIN_NO_LSA)
         return "the window is GIN_WIN_NO_LSA";
@@ -30,7 +25,7 @@ static const char *why_no_lsa(const gin_comm_t *comm, const struct gin_i_window 
 
 static const char *why_no_cma(const gin_comm_t *comm, const struct gi_window *p, int world)
 {
-    if (other_host(comm, world))
+    if (gi_is_elsewhere(comm, world))
         return "another host";
     if (p->reg->addr == NULL)
         return "this serves memory outside the heap";
@@ -78,7 +73,7 @@ static gin_path_t reach_cuda(const gin_comm_t *comm, const struct gin_i_window *
             w->flags & GIN_WIN_NO_LSA ? "the window is GIN_WIN_NO_LSA"
             : c->gpu == NULL          ? "this rank has no GPU"
             : c->devices[world] < 0   ? "that rank has no GPU"
-            : other_host(comm, world)
+            : gi_is_elsewhere(comm, world)
                 ? "another host, and the network does not reach GPU memory yet"
             : lsa < 0 ? "it is not load/store accessible"
             : p->reg->parts != NULL && p->reg->parts->why[0] != 0 ? p->reg->parts->why
@@ -111,7 +106,7 @@ gin_path_t gi_window_reach(gin_comm_t *comm, const struct gin_i_window *w, int w
     if (lsa >= 0 && comm->cards[world].process == comm->cards[comm->rank].process &&
         !(w->flags & GIN_WIN_NO_LSA))
         return GIN_PATH_LSA;
-    if (shm->cma[world] && !other_host(comm, world)) {
+    if (shm->cma[world] && !gi_is_elsewhere(comm, world)) {
         *pid = comm->cards[world].pid;
         return GIN_PATH_CMA;
     }
