@@ -207,8 +207,9 @@ void gi_comm_watch_down(gin_comm_t *comm, int status)
 {
     char why[GI_WATCH_WHY];
     if (status != GIN_OK) {
-        snprintf(why, sizeof(why), "rank %d has left the communicator, which had failed",
-                 comm->rank);
+        bool told = gi_comm_status_quiet(comm) != GIN_OK; /* its text is whole then */
+        snprintf(why, sizeof(why), "rank %d has left the communicator, which had failed%s%.80s",
+                 comm->rank, told ? ": " : "", told ? comm->status_text : "");
         tell_watch(comm, comm->rank, GI_WATCH_DEAD, why);
     }
     pthread_mutex_lock(&watch_lock);

@@ -88,6 +88,9 @@ static int failure(const gin_t *g, struct gi_core_ctx *ctx, int world, int st, c
         return gi_fail(st, "%s: %s", call, own);
     if (st == sticky && text != NULL)
         return gi_fail(st, "%s: %s", call, text);
+    int cause = g == NULL ? gi_core_first_failed(ctx) : -1;
+    if (cause >= 0 && gi_core_peer_status(ctx, cause, &own) == st)
+        return gi_fail(st, "%s: %s", call, own);
     if (world >= 0)
         return gi_fail(st, "%s: rank %d: the network refuses (%s)", call, world,
                        gin_status_name(st));

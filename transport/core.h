@@ -225,6 +225,13 @@ void gi_core_ctx_fail(struct gi_core_ctx *ctx, int status, const char *why);
 /* Of one peer: GIN_OK, or why operations to it fail; text as above. Any thread. */
 int gi_core_peer_status(const struct gi_core_ctx *ctx, int peer, const char **text);
 
+/* An operation to that peer was given up without a word to who asked for it: what the peer failed
+ * of is the context's failure. By its owner. */
+void gi_core_peer_cost(struct gi_core_ctx *ctx, int peer);
+
+/* The peer that failed first, which may be why others did; -1: none. Any thread. */
+int gi_core_first_failed(const struct gi_core_ctx *ctx);
+
 bool gi_core_try(struct gi_core_ctx *ctx);   /* own it, if it is free */
 void gi_core_enter(struct gi_core_ctx *ctx); /* own it; whoever owns it leaves soon */
 void gi_core_leave(struct gi_core_ctx *ctx);

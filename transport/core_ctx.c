@@ -116,6 +116,7 @@ static struct gi_core_ctx *take_shell(struct gi_core *core)
         return NULL;
     }
     memset(ctx, 0, sizeof(*ctx));
+    ctx->first_failed = -1;
     ctx->core = core;
     ctx->taken = true;
     ctx->driver = n % core->config.drivers;

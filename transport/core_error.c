@@ -129,6 +129,9 @@ void gi_core_peer_fail(struct gi_core_ctx *ctx, struct gi_core_peer *p, int stat
             snprintf(text, sizeof(text), "rank %d: %s", rank, why);
         p->why = strdup(text);
         __atomic_store_n(&p->status, status, __ATOMIC_RELEASE);
+        int none = -1;
+        __atomic_compare_exchange_n(&ctx->first_failed, &none, rank, false, __ATOMIC_RELEASE,
+                                    __ATOMIC_RELAXED);
         /* A death costs only the contexts on which something to the dead one was under way. */
         if (status != GIN_EPEER || gi_core_owes(p) || p->bundled != 0)
             gi_core_ctx_error(ctx, status, rank, text);
@@ -150,6 +153,19 @@ int gi_core_peer_status(const struct gi_core_ctx *ctx, int peer, const char **te
     if (text != NULL)
         *text = st == GIN_OK ? "" : p->why != NULL ? p->why : gin_status_name(st);
     return st;
+}
+
+void gi_core_peer_cost(struct gi_core_ctx *ctx, int peer)
+{
+    const char *text;
+    int st = gi_core_peer_status(ctx, peer, &text);
+    if (st != GIN_OK)
+        gi_core_ctx_error(ctx, st, peer, text);
+}
+
+int gi_core_first_failed(const struct gi_core_ctx *ctx)
+{
+    return __atomic_load_n(&ctx->first_failed, __ATOMIC_ACQUIRE);
 }
 
 void gi_core_lane_dead(struct gi_core_ctx *ctx, const char *why)

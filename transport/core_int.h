@@ -363,6 +363,7 @@ struct gi_core_ctx {
     uint64_t clock;      /* its time: stands still while nobody polls */
     _Atomic int status;  /* stored after rank and text */
     int status_rank;
+    int first_failed; /* the first peer that failed, -1: none, whether or not the context did */
     char status_text[GI_CORE_TEXT];
     uint64_t counts[GI_CORE_COUNTS];
 };
