@@ -34,6 +34,7 @@ struct gi_net_peer {
     uint32_t parked;
     _Atomic uint32_t crowded; /* producers wait before they take a ticket for it */
     struct gi_net_group closed, grows;
+    uint64_t beside; /* the core's mark behind what passed the ring by */
 };
 
 /* The consumer's part belongs to who owns the core's context. */

@@ -122,5 +122,6 @@ int gi_net_ring_left(struct gi_net_ring *x, int world, uint64_t ticket, uint64_t
         return 0;
     close_group(x, p);
     *mark = p->closed.ticket >= ticket || p->grows.ticket == 0 ? p->closed.mark : p->grows.mark;
+    *mark = *mark > p->beside ? *mark : p->beside;
     return 1;
 }

@@ -122,12 +122,16 @@ static int post_fence(struct gi_core_ctx *ctx, int world, void *op)
     return gi_core_fence(ctx, world);
 }
 
-static int post_once(struct gi_core_ctx *ctx, int world, post_fn post, void *op)
+/* x: the ring that it passes by, or NULL. */
+static int post_once(struct gi_core_ctx *ctx, struct gi_net_ring *x, int world, post_fn post,
+                     void *op)
 {
     gi_core_enter(ctx);
     int st = post(ctx, world, op);
     if (st == GIN_EAGAIN && gi_core_progress(ctx) > 0)
         st = post(ctx, world, op);
+    if (x != NULL)
+        x->peers[world].beside = gi_core_mark_peer(ctx, world);
     gi_core_leave(ctx);
     return st;
 }
@@ -136,8 +140,9 @@ static int post_to(const gin_t *g, struct gi_core_ctx *ctx, int world, post_fn f
                    const char *call)
 {
     gin_comm_t *comm = gi_comm_of(g);
+    struct gi_net_ring *x = gi_net_ring_of(g);
     struct gi_net_wait w;
-    int st = post_once(ctx, world, fn, op), over = GIN_OK;
+    int st = post_once(ctx, x, world, fn, op), over = GIN_OK;
     if (GIN_LIKELY(st == GIN_OK))
         return GIN_OK;
     if (st == GIN_EAGAIN) {
@@ -146,7 +151,7 @@ static int post_to(const gin_t *g, struct gi_core_ctx *ctx, int world, post_fn f
         w.w.detail[0] = g->ctx->index;
         w.w.detail[1] = (uint64_t)world;
         while (st == GIN_EAGAIN && (over = gi_net_wait_step(&w)) == GIN_OK)
-            st = post_once(ctx, world, fn, op);
+            st = post_once(ctx, x, world, fn, op);
         gi_net_wait_end(&w);
     }
     if (over != GIN_OK)
