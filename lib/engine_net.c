@@ -233,10 +233,13 @@ static bool place(struct gi_net_ring *x, const struct gin_i_op *o, uint64_t tick
         return false;
     if (st != GIN_OK)
         refuse(o, st);
-    if (is_fatal(st) && !is_peers(x, o, st))
+    bool peers = st != GIN_OK && is_peers(x, o, st);
+    if (is_fatal(st) && !peers)
         die(x, o, ticket, st);
     else if (o->peer < (uint32_t)x->comm->size)
         gi_net_peer_note(x, o->peer, ticket);
+    if (peers)
+        gi_core_peer_cost(x->ctx, (int)o->peer);
     return true;
 }
 
