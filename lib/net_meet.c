@@ -116,11 +116,12 @@ static int late(const struct meeting *m, uint64_t ns)
         first = first < 0 ? r : first;
         more++;
     }
+    if (first < 0)
+        return GIN_EAGAIN; /* the last answer has come meanwhile */
     return gi_fail(GIN_ETIMEDOUT,
                    "rank %d on host %.63s and %d more have not answered in %.3g s: is their link "
                    "up?",
-                   first, first >= 0 ? comm->cards[first].host_id : "?", more - 1,
-                   (double)ns * 1e-9);
+                   first, comm->cards[first].host_id, more - 1, (double)ns * 1e-9);
 }
 
 /* Everybody's word. GIN_OK: all are through; GIN_EAGAIN: not all; or the first one's failure. */
