@@ -61,6 +61,9 @@ static void answer(CUpointer_attribute what, void *to, const struct thing *t, CU
     case CU_POINTER_ATTRIBUTE_CONTEXT: *(const void **)to = t != NULL ? t->owner : NULL; break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(uint64_t *)to = t != NULL ? t->at : 0; break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)to = t != NULL ? t->bytes : 0; break;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        *(const void **)to = t != NULL && t->kind == POOL ? t : NULL;
+        break;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(uint64_t *)to = t != NULL ? at : 0; break;
     default: break;
     }

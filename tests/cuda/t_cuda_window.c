@@ -233,7 +233,7 @@ MP_TEST_N(what_can_be_no_window, "1 2 3")
     char *managed = (char *)(uintptr_t)other(1, 64 * K),
          *pool = (char *)(uintptr_t)other(0, 64 * K);
     refuse(mp, p, managed, GIN_ENOTSUP, "managed");
-    refuse(mp, p, pool, GIN_ENOTSUP, "of a memory pool?");
+    refuse(mp, p, pool, GIN_ENOTSUP, "of a memory pool");
     EXPECT_EQ_INT(DRV(cuDevicePrimaryCtxRetain)(&c, 1 - mp->rank % 2), 0);
     EXPECT_EQ_INT(DRV(cuCtxPushCurrent)(c), 0);
     char *far = gpu_alloc(64 * K);
