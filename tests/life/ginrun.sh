@@ -123,8 +123,8 @@ expect 0 "time limit with a unit" -t 20s -n 2 true
 # started FILE...: ginrun runs in the background as $pid, its ranks have written these files
 run() {
     rm -f "$D"/r.*
-    # what a shell starts in the background ignores these two
-    env --default-signal=INT,QUIT "$GINRUN" "$@" >"$D/out" 2>"$D/err" </dev/null &
+    # what a shell starts in the background ignores the first two, what nohup starts the third
+    env --default-signal=INT,QUIT,HUP "$GINRUN" "$@" >"$D/out" 2>"$D/err" </dev/null &
     pid=$!
     soon "start" test -s "$D/r.0" -a -s "$D/r.1"
     r0=$(cat "$D/r.0") r1=$(cat "$D/r.1")
