@@ -140,6 +140,9 @@ DEVICE void test_refusals(struct env *e)
     CHECK(gin_put(g, grp, w, e->right, heap_at(FAKE_USER - 7), b, 8, what), GIN_ERANGE);
     CHECK(gin_put(g, grp, w, e->right, heap_at(8), b, ~(size_t)0, what), GIN_ERANGE);
     CHECK(gin_put(g, grp, w, e->right, heap_at(~(uint64_t)0), b, 8, what), GIN_ERANGE);
+    CHECK(gin_put(g, grp, w, e->right, heap_at(~(uint64_t)0 >> 1),
+                  gin_at_local(gin_local_ptr(g, b)), ~(size_t)0 >> 1, what),
+          GIN_ERANGE);
     CHECK(gin_put(g, grp, w, e->right, a, heap_at(FAKE_USER), 1, what), GIN_ERANGE);
     CHECK(gin_put(g, grp, w, e->right, a, gin_at_local(NULL), 1, what), GIN_EINVAL);
     CHECK(gin_put(g, grp, w, e->right, a, b, 8, gin_weak_inc(FAKE_SIGNALS)), GIN_ERANGE);

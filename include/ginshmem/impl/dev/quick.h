@@ -30,7 +30,8 @@ GIN_DEV void gin_i_proof_heap(struct gin_i_proof *p, const gin_t *g, gin_at_t at
                               uint64_t align)
 {
     p->zero |= (at.win.w ^ g->heap_handle) | (at.off & (align - 1));
-    p->signs |= (g->heap_size - bytes - at.off) | at.off | bytes;
+    uint64_t room = g->heap_size - bytes;
+    p->signs |= room | (room - at.off) | at.off | bytes;
 }
 
 GIN_DEV int gin_i_proof_holds(const struct gin_i_proof *p)
