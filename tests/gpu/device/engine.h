@@ -308,7 +308,9 @@ DEVICE void test_stalled(struct env *e)
     gin_wait_opt_t once = {0, 0, 1}, soon = {1000000, 0, 0};
     gin_at_t far = gin_at(fake_window(FAKE_FAR), 128);
     volatile uint64_t *mine = (volatile uint64_t *)gin_local_ptr(g, far);
+    gin_at_t host = gin_at(fake_window(FAKE_HOST), 1024 + 8 * (uint64_t)e->rank);
     gin_request_t req;
+    uint64_t old;
     meet(e);
     if (e->q.lane == 0) {
         gin_i_atom_add_sys(&e->l->hold[0], 1);
@@ -326,8 +328,15 @@ DEVICE void test_stalled(struct env *e)
           GIN_EAGAIN);
     CHECK(gin_barrier_x(g, e->grp, gin_barrier_world(), 1, GIN_ORDER_ACQ_REL, GIN_FENCE_GET, &soon),
           GIN_ETIMEDOUT);
+    /* replies of fetches that gave up are free again once the engine has written them */
+    for (uint32_t i = 0; e->q.lane == 0 && i < g->ring->n_replies; i++)
+        CHECK(gin_i_amo_engine(g->ring, gin_i_error_word(g), e->n, host, GIN_I_AMO_FETCH, 8, 0, 0,
+                               10000, &old),
+              GIN_ETIMEDOUT);
     if (e->q.lane == 0)
         gin_i_atom_add_sys(&e->l->hold[0], ~(uint64_t)0);
+    for (uint32_t i = 0; e->q.lane == 0 && i < 2 * g->ring->n_replies; i++)
+        CHECK_OK(gin_amo_fetch(g, gin_thread(), e->world, e->n, host, &old));
     CHECK_OK(gin_barrier(g, e->grp, gin_barrier_world(), 1, GIN_ORDER_ACQ_REL, GIN_FENCE_ALL));
     CHECK(*mine, 77);
     CHECK_OK(gin_test(g, e->grp, &req)); /* seen by the barrier, and so without the engine's word */

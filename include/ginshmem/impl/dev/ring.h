@@ -202,11 +202,32 @@ GIN_DEV_CALL int gin_i_ring_poll_quiet(struct gin_i_ring *r, const uint64_t *err
     return st != GIN_OK ? st : (int)GIN_EAGAIN;
 }
 
+/* In reply_busy, of a reply whose taker went: for which ticket it may yet be written. */
+#define GIN_I_REPLY_LEFT 0x80000000u
+
+GIN_DEV uint32_t gin_i_reply_left(uint64_t seq)
+{
+    return GIN_I_REPLY_LEFT | (uint32_t)seq;
+}
+
+/* `was`: what reply_busy held when I put 1 there. One that was left is free once it was written. */
+GIN_DEV_CALL int gin_i_ring_is_mine(struct gin_i_ring *r, uint32_t i, uint32_t was)
+{
+    if (was == 0)
+        return 1;
+    if ((was & GIN_I_REPLY_LEFT) == 0)
+        return 0;
+    if (gin_i_reply_left(gin_i_ld128_whole_sys(&r->replies[i]).a) == was)
+        return 1;
+    gin_i_st32_relaxed_sys(&r->reply_busy[i], was);
+    return 0;
+}
+
 /* Take a reply, any that is free, from i on. */
 GIN_DEV int gin_i_ring_reply(struct gin_i_ring *r, struct gin_i_pause *p, uint32_t *i)
 {
     int st = GIN_OK;
-    while (gin_i_atom32_exch_sys(&r->reply_busy[*i], 1) != 0) {
+    while (!gin_i_ring_is_mine(r, *i, gin_i_atom32_exch_sys(&r->reply_busy[*i], 1))) {
         if (st != GIN_OK)
             return st;
         st = gin_i_pause_step(p, 1);
@@ -227,7 +248,7 @@ GIN_DEV int gin_i_ring_give_up(struct gin_i_ring *r, const uint64_t *error, uint
 
 /*
  * A fetching operation: takes a reply and a ticket at once, posts the descriptor, waits for the old
- * value. A reply whose wait failed stays taken: the engine may still write it. The owner before
+ * value. A reply whose wait failed is left, as the engine may still write it. The owner before
  * had the value in hand when it gave the reply back, and the engine's count comes with it in one
  * load, so that nothing here need be ordered.
  */
@@ -240,7 +261,7 @@ GIN_DEV_CALL int gin_i_ring_fetch(struct gin_i_ring *r, const uint64_t *error, s
     uint64_t t = gin_i_atom_add_gpu(&r->ticket, 1);
     struct gin_i_pause p = gin_i_pause_begin(error, &r->host->error, timeout_ns);
     int st = GIN_OK;
-    if (GIN_UNLIKELY(taken != 0)) {
+    if (GIN_UNLIKELY(taken != 0) && !gin_i_ring_is_mine(r, i, taken)) {
         st = gin_i_ring_give_up(r, error, t);
         if (st == GIN_OK)
             st = gin_i_ring_reply(r, &p, &i);
@@ -257,8 +278,10 @@ GIN_DEV_CALL int gin_i_ring_fetch(struct gin_i_ring *r, const uint64_t *error, s
     gin_i_ring_store(r, o, t);
     struct gin_i_16 reply = gin_i_ld128_whole_sys(&r->replies[i]);
     while (reply.a != t + 1) {
-        if (st != GIN_OK)
+        if (st != GIN_OK) {
+            gin_i_st32_relaxed_sys(&r->reply_busy[i], gin_i_reply_left(t + 1));
             return st;
+        }
         st = gin_i_pause_step(&p, 1);
         reply = gin_i_ld128_whole_sys(&r->replies[i]);
     }
