@@ -98,9 +98,26 @@ GIN_OP int gin_wait_signal_until_at(const gin_t *g, gin_group_t grp, gin_at_t at
                                       : gin_i_wait_word(g, grp, at, (uint32_t)cmp, operand, opt);
 }
 
+/* Where an address of mine lies in a window, by that window, which says who updates the word. */
+GIN_DEV gin_at_t gin_i_named(const gin_t *g, gin_at_t at)
+{
+    if (GIN_LIKELY(at.win.w != GIN_I_WINDOW_LOCAL) || (g->flags & GIN_I_DC_DEAD))
+        return at;
+    uint64_t mine = g->lsa_base + (uint64_t)(uint32_t)g->lsa_rank * g->lsa_stride;
+    gin_window_t heap;
+    heap.w = g->heap_handle;
+    if (at.off - mine < g->heap_size)
+        return gin_at(heap, at.off - mine);
+    gin_at_t found = gin_i_search(
+        g->windows, gin_i_ld32_relaxed_sys((const uint32_t *)gin_i_nc_u64(&g->dc->window_ids)),
+        at.off);
+    return found.win.w != 0 ? found : at;
+}
+
 GIN_OP int gin_consume_signal_at(const gin_t *g, gin_at_t at, uint64_t n)
 {
     uint64_t *word, was;
+    at = gin_i_named(g, at);
     int mine, st = gin_i_dev_word(g, at, &word, &mine);
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
@@ -113,6 +130,7 @@ GIN_OP int gin_consume_signal_at(const gin_t *g, gin_at_t at, uint64_t n)
 GIN_OP int gin_reset_signal_at(const gin_t *g, gin_at_t at, uint64_t *old)
 {
     uint64_t *word;
+    at = gin_i_named(g, at);
     int mine, st = gin_i_dev_word(g, at, &word, &mine);
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
