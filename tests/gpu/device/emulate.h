@@ -318,6 +318,12 @@ GIN_DEV uint64_t gin_i_zero_from_here(void)
     return 0;
 }
 
+GIN_DEV void gin_i_fence_sc_sys(void)
+{
+    emu_fenced = 1;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 GIN_DEV void gin_i_fence_sys(void)
 {
     emu_fenced = 1;

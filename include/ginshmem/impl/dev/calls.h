@@ -184,7 +184,9 @@ GIN_DEV int gin_i_complete_now(const gin_t *g, int what, const gin_wait_opt_t *o
     struct gin_i_16 posted = {0, 0};
     if (g->ring != NULL)
         posted = gin_i_ld128_relaxed_gpu(&g->ring->ticket);
-    if (what != GIN_I_FLUSH)
+    if (what == GIN_I_QUIET)
+        gin_i_fence_sc_sys(); /* nor does a later load come before it */
+    else if (what != GIN_I_FLUSH)
         gin_i_fence_sys();
     if (GIN_LIKELY(!gin_i_has_rings(g)))
         return GIN_OK;

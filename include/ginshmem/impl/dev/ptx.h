@@ -265,6 +265,11 @@ GIN_DEV void gin_i_fence_sys(void)
     asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
+GIN_DEV void gin_i_fence_sc_sys(void)
+{
+    asm volatile("fence.sc.sys;" ::: "memory");
+}
+
 GIN_DEV void gin_i_fence_gpu(void)
 {
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
