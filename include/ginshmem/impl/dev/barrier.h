@@ -202,6 +202,9 @@ GIN_DEV uint64_t gin_i_barrier_claim(const gin_t *g, const struct gin_i_group *q
     }
     if (release)
         gin_i_fence_sys();
+    else if (c->complete > 1 &&
+             q->lane == 0) /* nobody is to be told, but puts are to be complete */
+        gin_i_fence_sys();
     else if (c->complete && q->lane == 0) /* what another block saw complete is so for this one */
         gin_i_fence_gpu();
     uint64_t zero = gin_i_zero_from_here();
