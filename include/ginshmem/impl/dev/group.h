@@ -200,4 +200,12 @@ GIN_DEV uint64_t gin_i_group_share(const struct gin_i_group *q, uint64_t v)
     return v;
 }
 
+/* Behind a share of what the leader acquired after the group met: a shuffle orders no memory, and a
+ * wide group has met. */
+GIN_DEV void gin_i_group_order(const struct gin_i_group *q)
+{
+    if (!gin_i_group_is_wide(q) && q->kind != GIN_GROUP_THREAD)
+        __syncwarp(q->mask);
+}
+
 #endif

@@ -151,6 +151,7 @@ GIN_OP int gin_wait_signal_some(const gin_t *g, gin_group_t grp, const uint32_t 
         which[k] = (size_t)found;
         uint64_t next = q.lane == 0 ? gin_i_set_find(g, &s, found + 1, 1) : 0;
         found = gin_i_group_share(&q, next);
+        gin_i_group_order(&q);
     }
     *count = k;
     return GIN_OK;

@@ -166,6 +166,7 @@ GIN_OP int gin_wait_signal_follow_shadow(const gin_t *g, gin_group_t grp, uint32
     }
     was = gin_i_group_share(&q, was);
     now = gin_i_group_share(&q, now);
+    gin_i_group_order(&q);
     if (before != NULL)
         *before = was;
     if (delta != NULL)
