@@ -240,6 +240,9 @@ void gi_engine_remove(struct gi_devcomm *d)
     if (e == NULL || d->kernel == NULL || !d->kernel->served)
         return;
     lock(e);
+    /* kernels that still wait are told by nobody later */
+    if (gi_comm_status_quiet(d->comm) != GIN_OK)
+        show_error(e, gi_comm_status_quiet(d->comm), d->comm->status_rank);
     struct gi_devcomm **p = &e->served;
     while (*p != d)
         p = &(*p)->kernel->next;
