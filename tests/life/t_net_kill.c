@@ -176,6 +176,51 @@ MP_TEST_OPT(in_a_wait, .ranks = "2 3 5", .hosts = "ABCDE", .only = MP_PROCS, .ba
     scene_close(mp, &s);
 }
 
+/* The call may be too early to know; then what completes it says so. */
+static void asks_the_dead(const gin_t *g, const struct scene *s)
+{
+    uint64_t word = 6;
+    int st = gin_put(g, me(), s->world, VICTIM, s->at, gin_at_local(&word), 8, gin_no_action());
+    st = st == GIN_OK ? gin_quiet(g, me()) : st;
+    EXPECT_EQ_INT(st, GIN_EPEER);
+    EXPECT_HAS(gin_last_error(), "rank 1");
+}
+
+/* Contexts on which nothing to the victim was under way stay good, until something to it is asked
+ * of them: by a thread's own call, which says so, or by an engine, whose flush does. */
+MP_TEST_OPT(nothing_under_way, .ranks = "3", .hosts = "ABC", .only = MP_PROCS, .bare = true)
+{
+    struct scene s;
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_t dev;
+    gin_t direct, asked, idle;
+    uint64_t word = 5;
+    if (!scene_open(mp, &s))
+        return;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.backend = GIN_BACKEND_ENGINE;
+    if (!EXPECT_OK(gin_devcomm_create(s.comm, &reqs, &dev)))
+        return;
+    EXPECT_OK(gin_open(&s.dev, 1, &direct));
+    EXPECT_OK(gin_open(&dev, 0, &asked));
+    EXPECT_OK(gin_open(&dev, 1, &idle));
+    EXPECT_OK(
+        gin_put(&asked, me(), s.world, next(mp), s.at, gin_at_local(&word), 8, gin_no_action()));
+    EXPECT_OK(gin_quiet(&asked, me()));
+    EXPECT_OK(gin_comm_barrier(s.comm));
+    if (mp->rank == VICTIM)
+        die(mp);
+    expect_named(mp, gin_wait_signal(&s.g, me(), 0, 1));
+    EXPECT_OK(gin_quiet(&direct, me()));
+    EXPECT_OK(gin_quiet(&asked, me()));
+    asks_the_dead(&direct, &s);
+    asks_the_dead(&asked, &s);
+    EXPECT_OK(gin_put(&idle, me(), s.world, next(mp), gin_at(s.at.win, s.at.off + 8),
+                      gin_at_local(&word), 8, gin_no_action()));
+    EXPECT_OK(gin_quiet(&idle, me()));
+    scene_close(mp, &s);
+}
+
 MP_TEST_OPT(in_a_barrier, .ranks = "2 3 5", .hosts = "ABCDE", .only = MP_PROCS, .bare = true)
 {
     struct scene s;
