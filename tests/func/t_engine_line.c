@@ -11,7 +11,7 @@
 #include "tests/mp.h"
 #include "transport/fault/fault.h"
 
-#define SPOILT "GINSHMEM_TEST_NET=hold=1,seed=3 GINSHMEM_DISABLE_CMA=1" /* whose fences wait */
+#define SPOILT "GINSHMEM_TEST_NET=hold=1,seed=3 GINSHMEM_DISABLE_CMA=1"
 #define PUTS   400u /* more than the core, the parked ones and the ring have room for */
 
 /* Context 0 of a narrow ring; the network takes nothing for rank 1 from rank 0. */

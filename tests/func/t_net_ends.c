@@ -222,30 +222,42 @@ MP_TEST_OPT(lent_memory_outlives_a_timeout, .ranks = "2", .hosts = "AB", .only =
     made_down(mp);
 }
 
-/* Other memory at an address that was registered before: what is there now is what arrives. */
-MP_TEST_OPT(memory_mapped_anew, .ranks = "2", .hosts = "AB", .only = MP_THREADS, .bare = true)
+/* What was posted to rank r: by all of a context, or by the rank. */
+static int done_with(struct mp *mp, int r, int round)
+{
+    return round % 2 == 0 ? gin_flush(&mp->g, gin_thread())
+                          : gin_flush_peer(&mp->g, gin_thread(), gin_world(&mp->g), r);
+}
+
+/* Other memory at an address that was registered before: what is there now is what arrives. An
+ * engine's ring is passed by. */
+static void map_anew(struct mp *mp, uint32_t backend)
 {
     const size_t bytes = 64 << 10;
     char *block = NULL;
-    if (!made_up(mp, &registered) || !mp_dev(mp, NULL) ||
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.backend = backend;
+    if (!made_up(mp, &registered) || !mp_dev(mp, &reqs) ||
         !EXPECT((block = gin_calloc(mp->comm, 1, bytes)) != NULL))
         return;
     gin_team_t w = gin_world(&mp->g);
+    int peer = 1 - mp->rank;
     char *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int round = 1; round <= 20 && EXPECT(at != MAP_FAILED); round++) {
         EXPECT(mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
                     0) == at);
         memset(at, round, bytes);
-        EXPECT_OK(gin_put(&mp->g, gin_thread(), w, 1 - mp->rank, gin_at_ptr(&mp->g, block),
+        EXPECT_OK(gin_put(&mp->g, gin_thread(), w, peer, gin_at_ptr(&mp->g, block),
                           gin_at_local(at), bytes, gin_strong_inc(1)));
-        EXPECT_OK(gin_flush(&mp->g, gin_thread()));
+        EXPECT_OK(done_with(mp, peer, round));
         EXPECT_OK(gin_wait_signal(&mp->g, gin_thread(), 1, (uint64_t)round));
         EXPECT_FILLED(block, bytes, round);
         EXPECT(mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
                     0) == at);
-        EXPECT_OK(gin_get(&mp->g, gin_thread(), w, 1 - mp->rank, gin_at_ptr(&mp->g, block),
+        EXPECT_OK(gin_get(&mp->g, gin_thread(), w, peer, gin_at_ptr(&mp->g, block),
                           gin_at_local(at), bytes));
-        EXPECT_OK(gin_flush(&mp->g, gin_thread()));
+        EXPECT_OK(done_with(mp, peer, round));
         EXPECT_FILLED(at, bytes, round);
         EXPECT_OK(gin_barrier(&mp->g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL,
                               GIN_FENCE_ALL));
@@ -254,6 +266,17 @@ MP_TEST_OPT(memory_mapped_anew, .ranks = "2", .hosts = "AB", .only = MP_THREADS,
     EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
     EXPECT_OK(gin_free(mp->comm, block));
     made_down(mp);
+}
+
+MP_TEST_OPT(memory_mapped_anew, .ranks = "2", .hosts = "AB", .only = MP_THREADS, .bare = true)
+{
+    map_anew(mp, GIN_BACKEND_AUTO);
+}
+
+MP_TEST_OPT(memory_mapped_anew_beside_a_ring, .ranks = "2", .hosts = "AB", .only = MP_THREADS,
+            .bare = true)
+{
+    map_anew(mp, GIN_BACKEND_ENGINE);
 }
 
 /* ---- teardown ---- */
