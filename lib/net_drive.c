@@ -116,7 +116,6 @@ static void *run(void *arg)
     struct gi_net *n = t->net;
     int cores = gi_os_cores(), threads = 1 + (int)n->n_drivers;
     bool crowded = cores < threads * n->comm->node_size || cores < n->comm->sharing;
-    bool scarce = cores < threads * n->comm->sharing; /* maybe one for each rank's own thread */
     uint32_t idle = 0;
     enum gi_core_others others;
     gi_log_set_rank(n->comm->rank);
@@ -125,7 +124,7 @@ static void *run(void *arg)
         int events = gi_core_poll_left(n->core, t->index, sleeps, &others);
         idle = events > 0 || others != GI_CORE_NOBODY ? 0 : idle + 1;
         bool rings = atomic_load_explicit(&n->rings, memory_order_relaxed) != 0;
-        if (others == GI_CORE_DRIVES && (scarce || !rings)) /* who drives feeds from rings, too */
+        if (others == GI_CORE_DRIVES && !rings)
             gi_os_sleep_ns(GIVE_NS);
         else if (others != GI_CORE_NOBODY)
             stand_back(crowded);
