@@ -89,14 +89,9 @@ void mp_register(struct mp_test *test);
 /* How much slower this build is; divide iterations by it, multiply times with it. */
 #if PT_RACE_DETECTOR
 #define MP_FACTOR 8
-#elif defined(__SANITIZE_ADDRESS__)
+#elif PT_LEAK_DETECTOR
 #define MP_FACTOR 3
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MP_FACTOR 3
-#endif
-#endif
-#ifndef MP_FACTOR
+#else
 #define MP_FACTOR 1
 #endif
 

@@ -29,6 +29,18 @@
 #define PT_RACE_DETECTOR 0
 #endif
 
+/* 1: built for the address sanitizer, which looks for leaks, too. */
+#if defined(__SANITIZE_ADDRESS__)
+#define PT_LEAK_DETECTOR 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PT_LEAK_DETECTOR 1
+#endif
+#endif
+#ifndef PT_LEAK_DETECTOR
+#define PT_LEAK_DETECTOR 0
+#endif
+
 struct pt_test {
     const char *name;
     void (*run)(void);
