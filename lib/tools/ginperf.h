@@ -62,6 +62,8 @@ int perf_cuda_run(gin_comm_t *comm, int rounds);
 void perf_fabric_close(void);
 /* All figures of --net, by all ranks; the exit status. ginperf_net.c */
 int perf_net_run(struct perf *p, int rounds, long iters);
+/* ... of which no call may fail: the end, with its text. */
+void perf_net_check(int st);
 /* Rows of it: a context whose operations go through the engine, ctx NULL: none; ns of one put until
  * its counter, or of one of many. ginperf_handoff.c */
 extern gin_t perf_engine;

@@ -20,14 +20,6 @@
 
 gin_t perf_engine;
 
-static void check(int st)
-{
-    if (st == GIN_OK)
-        return;
-    fprintf(stderr, "ginperf: --net: %s\n", gin_last_error());
-    exit(1);
-}
-
 static int post(const struct perf *p, const gin_t *g, const gin_op_opt_t *opt)
 {
     return gin_put_x(g, gin_thread(), p->world, p->peer, gin_at(p->win, p->heap_off),
@@ -41,21 +33,21 @@ static double there_and_back(struct perf *p, const gin_t *g, long iters, enum by
 {
     static const gin_op_opt_t count = {.local = {1, COUNTER}};
     double sum = 0;
-    check(gin_reset_counter(g, COUNTER, NULL));
+    perf_net_check(gin_reset_counter(g, COUNTER, NULL));
     perf_sync(p);
     for (long i = 1; p->lead && i <= iters; i++) {
         if (by == ASLEEP)
             usleep(TO_SLEEP);
         double t = perf_now_ns();
-        check(post(p, g, &count));
+        perf_net_check(post(p, g, &count));
         if (by == BY_WAITER)
-            check(gin_wait_counter(g, gin_thread(), COUNTER, (uint64_t)i));
+            perf_net_check(gin_wait_counter(g, gin_thread(), COUNTER, (uint64_t)i));
         for (int k = 1; gin_read_counter(g, COUNTER) < (uint64_t)i; k++)
             if (k % LOOKS == 0)
                 sched_yield();
         sum += perf_now_ns() - t;
     }
-    check(gin_quiet(g, gin_thread()));
+    perf_net_check(gin_quiet(g, gin_thread()));
     perf_sync(p);
     return sum / (double)iters;
 }
@@ -90,7 +82,7 @@ static void *produce(void *arg)
 {
     const struct producer *a = arg;
     for (long i = 0; i < a->n; i++)
-        check(post(a->p, &perf_engine, NULL));
+        perf_net_check(post(a->p, &perf_engine, NULL));
     return NULL;
 }
 
@@ -110,7 +102,7 @@ static double rate(struct perf *p, long iters, int threads)
         produce(&a);
     for (int i = 1; p->lead && i < threads; i++)
         pthread_join(thread[i], NULL);
-    check(gin_quiet(&perf_engine, gin_thread()));
+    perf_net_check(gin_quiet(&perf_engine, gin_thread()));
     t = perf_now_ns() - t;
     perf_sync(p);
     return t / (double)(a.n * threads);

@@ -18,7 +18,7 @@
 #define MANY      "put 8 B, many"
 #define END       3u /* signal by which the lead lets its partner go */
 
-static void check(int st)
+void perf_net_check(int st)
 {
     if (st == GIN_OK)
         return;
@@ -38,7 +38,7 @@ static gin_at_t there(const struct perf *p)
 /* The lead does it, then `last`; the partner waits, driving the network, or computes. */
 static double lead(struct perf *p, long iters, one_fn one, one_fn last, bool computes)
 {
-    check(gin_reset_signal(&p->g, END, NULL));
+    perf_net_check(gin_reset_signal(&p->g, END, NULL));
     perf_sync(p);
     double t = perf_now_ns();
     for (long i = 0; p->lead && i < iters; i++)
@@ -47,31 +47,31 @@ static double lead(struct perf *p, long iters, one_fn one, one_fn last, bool com
         last(p, 0);
     t = perf_now_ns() - t;
     if (!computes && p->lead)
-        check(gin_signal(&p->g, gin_thread(), p->world, p->peer, gin_weak_inc(END)));
+        perf_net_check(gin_signal(&p->g, gin_thread(), p->world, p->peer, gin_weak_inc(END)));
     if (!computes && !p->lead)
-        check(gin_wait_signal(&p->g, gin_thread(), END, 1));
+        perf_net_check(gin_wait_signal(&p->g, gin_thread(), END, 1));
     perf_sync(p);
     return t / (double)iters;
 }
 
 static double turns(struct perf *p, const gin_t *g, size_t bytes, long iters, gin_action_t action)
 {
-    check(gin_reset_signal(g, 0, NULL));
+    perf_net_check(gin_reset_signal(g, 0, NULL));
     perf_sync(p);
     double t = perf_now_ns();
     for (long i = 1; i <= iters; i++) {
         if (!p->lead)
-            check(gin_wait_signal(g, gin_thread(), 0, (uint64_t)i));
+            perf_net_check(gin_wait_signal(g, gin_thread(), 0, (uint64_t)i));
         if (bytes == 0)
-            check(gin_signal(g, gin_thread(), p->world, p->peer, action));
+            perf_net_check(gin_signal(g, gin_thread(), p->world, p->peer, action));
         else
-            check(gin_put(g, gin_thread(), p->world, p->peer, there(p), gin_at_local(p->src), bytes,
-                          action));
+            perf_net_check(gin_put(g, gin_thread(), p->world, p->peer, there(p),
+                                   gin_at_local(p->src), bytes, action));
         if (p->lead)
-            check(gin_wait_signal(g, gin_thread(), 0, (uint64_t)i));
+            perf_net_check(gin_wait_signal(g, gin_thread(), 0, (uint64_t)i));
     }
     t = perf_now_ns() - t;
-    check(gin_quiet(g, gin_thread()));
+    perf_net_check(gin_quiet(g, gin_thread()));
     perf_sync(p);
     return t / (double)iters / 2;
 }
@@ -80,14 +80,14 @@ static double turns(struct perf *p, const gin_t *g, size_t bytes, long iters, gi
 
 static void put_bytes(struct perf *p, size_t bytes, gin_action_t action)
 {
-    check(gin_put(&p->g, gin_thread(), p->world, p->peer, there(p), gin_at_local(p->src), bytes,
-                  action));
+    perf_net_check(gin_put(&p->g, gin_thread(), p->world, p->peer, there(p), gin_at_local(p->src),
+                           bytes, action));
 }
 
 static void quiet(struct perf *p, long i)
 {
     (void)i;
-    check(gin_quiet(&p->g, gin_thread()));
+    perf_net_check(gin_quiet(&p->g, gin_thread()));
 }
 
 static void put_8(struct perf *p, long i)
@@ -117,8 +117,8 @@ static void put_64k(struct perf *p, long i)
 /* Memory that is registered, where the network wants that. */
 static void put_from_heap(struct perf *p, size_t bytes)
 {
-    check(gin_put(&p->g, gin_thread(), p->world, p->peer, there(p),
-                  gin_at(p->win, p->heap_off + p->max_bytes), bytes, gin_no_action()));
+    perf_net_check(gin_put(&p->g, gin_thread(), p->world, p->peer, there(p),
+                           gin_at(p->win, p->heap_off + p->max_bytes), bytes, gin_no_action()));
 }
 
 static void put_mib_heap(struct perf *p, long i)
@@ -136,15 +136,16 @@ static void put_64k_heap(struct perf *p, long i)
 static void get_8(struct perf *p, long i)
 {
     (void)i;
-    check(gin_get(&p->g, gin_thread(), p->world, p->peer, there(p), gin_at_local(p->src), 8));
-    check(gin_flush(&p->g, gin_thread()));
+    perf_net_check(
+        gin_get(&p->g, gin_thread(), p->world, p->peer, there(p), gin_at_local(p->src), 8));
+    perf_net_check(gin_flush(&p->g, gin_thread()));
 }
 
 static void fetch_add(struct perf *p, long i)
 {
     uint64_t old;
     (void)i;
-    check(gin_amo_fetch_add(&p->g, gin_thread(), p->world, p->peer, there(p), 1, &old));
+    perf_net_check(gin_amo_fetch_add(&p->g, gin_thread(), p->world, p->peer, there(p), 1, &old));
 }
 
 static void burst(struct perf *p, gin_action_t action)
@@ -177,8 +178,8 @@ static double barriers(struct perf *p, long n)
     perf_sync(p);
     double t = perf_now_ns();
     for (long i = 0; i < n; i++)
-        check(gin_barrier(&p->g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL,
-                          GIN_FENCE_ALL));
+        perf_net_check(gin_barrier(&p->g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL,
+                                   GIN_FENCE_ALL));
     t = perf_now_ns() - t;
     perf_sync(p);
     return t / (double)n;
@@ -354,9 +355,9 @@ static const struct {
 static void count_one(struct perf *p, size_t i)
 {
     gin_stats_t before = {.size_of = sizeof(before)}, after = {.size_of = sizeof(after)};
-    check(gin_stats(p->comm, &before));
+    perf_net_check(gin_stats(p->comm, &before));
     lead(p, counted[i].operations, counted[i].one, counted[i].last, false);
-    check(gin_stats(p->comm, &after));
+    perf_net_check(gin_stats(p->comm, &after));
     double n = (double)(counted[i].operations * counted[i].each);
     double mine[4] = {(double)(after.net_writes - before.net_writes),
                       (double)(after.net_reads - before.net_reads),
@@ -365,7 +366,7 @@ static void count_one(struct perf *p, size_t i)
     double *all = malloc((size_t)p->size * sizeof(mine));
     if (all == NULL)
         exit(1);
-    check(gin_comm_allgather(p->comm, mine, all, sizeof(mine)));
+    perf_net_check(gin_comm_allgather(p->comm, mine, all, sizeof(mine)));
     all[2] -= 1; /* the signal that ends it */
     if (p->rank == 0)
         printf("%-36s %6.3f %6.3f %6.3f %6.3f   %6.3f\n", counted[i].what, all[0] / n, all[1] / n,
@@ -394,7 +395,7 @@ static bool open_engine(struct perf *p, gin_devcomm_t *dev)
             printf("# no engine: %s\n", gin_last_error());
         return false;
     }
-    check(gin_open(dev, 0, &perf_engine));
+    perf_net_check(gin_open(dev, 0, &perf_engine));
     return true;
 }
 
@@ -422,6 +423,6 @@ int perf_net_run(struct perf *p, int rounds, long iters)
             print(&rows[i]);
     count_all(p);
     if (by_engine)
-        check(gin_devcomm_destroy(p->comm, &dev));
+        perf_net_check(gin_devcomm_destroy(p->comm, &dev));
     return 0;
 }
