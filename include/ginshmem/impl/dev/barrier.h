@@ -200,10 +200,8 @@ GIN_DEV uint64_t gin_i_barrier_claim(const gin_t *g, const struct gin_i_group *q
         if (c->complete && g->ring != NULL)
             posted = gin_i_ld128_relaxed_gpu(&g->ring->ticket);
     }
-    if (release)
-        gin_i_fence_sys();
-    else if (c->complete > 1 &&
-             q->lane == 0) /* nobody is to be told, but puts are to be complete */
+    /* where nobody is to be told, puts are to be complete all the same */
+    if (release || (c->complete > 1 && q->lane == 0))
         gin_i_fence_sys();
     else if (c->complete && q->lane == 0) /* what another block saw complete is so for this one */
         gin_i_fence_gpu();

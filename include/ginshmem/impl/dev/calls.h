@@ -412,21 +412,25 @@ GIN_DEV_CALL gin_at_t gin_i_search(const struct gin_i_window *const *windows, ui
     return best;
 }
 
+/* The place of an address of mine in a window; win.w 0: in none. g is live. */
+GIN_DEV gin_at_t gin_i_dev_at(const gin_t *g, uint64_t ptr)
+{
+    uint64_t mine = g->lsa_base + (uint64_t)(uint32_t)g->lsa_rank * g->lsa_stride;
+    gin_window_t heap;
+    heap.w = g->heap_handle;
+    if (GIN_LIKELY(ptr - mine < g->heap_size))
+        return gin_at(heap, ptr - mine);
+    return gin_i_search(g->windows,
+                        gin_i_ld32_relaxed_sys((const uint32_t *)gin_i_nc_u64(&g->dc->window_ids)),
+                        ptr);
+}
+
 GIN_OP gin_at_t gin_at_ptr(const gin_t *g, const void *ptr)
 {
     if (GIN_UNLIKELY(g->flags & GIN_I_DC_DEAD))
         return gin_at(gin_window_none(), 0);
-    uint64_t mine = g->lsa_base + (uint64_t)(uint32_t)g->lsa_rank * g->lsa_stride;
-    gin_window_t heap;
-    gin_i_note(g, GIN_OK);
-    heap.w = g->heap_handle;
-    if (GIN_LIKELY((uint64_t)ptr - mine < g->heap_size))
-        return gin_at(heap, (uint64_t)ptr - mine);
-    gin_at_t at = gin_i_search(
-        g->windows, gin_i_ld32_relaxed_sys((const uint32_t *)gin_i_nc_u64(&g->dc->window_ids)),
-        (uint64_t)ptr);
-    if (at.win.w == 0)
-        gin_i_note(g, GIN_ERANGE);
+    gin_at_t at = gin_i_dev_at(g, (uint64_t)ptr);
+    gin_i_note(g, at.win.w != 0 ? GIN_OK : (int)GIN_ERANGE);
     return at;
 }
 

@@ -365,7 +365,7 @@ GIN_DEV int gin_i_dev_put(const gin_t *g, gin_group_t grp, gin_team_t team, int 
     int st = gin_i_dev_enter(g, grp, 0, &q), did = 0;
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
-    if (GIN_LIKELY(bytes == 8)) {
+    if (bytes == 8) {
         gin_i_group_sync(&q);
         if (q.lane == 0)
             did = gin_i_put_word(g, &q, team, peer, dst, src, remote, opt);

@@ -103,14 +103,7 @@ GIN_DEV gin_at_t gin_i_named(const gin_t *g, gin_at_t at)
 {
     if (GIN_LIKELY(at.win.w != GIN_I_WINDOW_LOCAL) || (g->flags & GIN_I_DC_DEAD))
         return at;
-    uint64_t mine = g->lsa_base + (uint64_t)(uint32_t)g->lsa_rank * g->lsa_stride;
-    gin_window_t heap;
-    heap.w = g->heap_handle;
-    if (at.off - mine < g->heap_size)
-        return gin_at(heap, at.off - mine);
-    gin_at_t found = gin_i_search(
-        g->windows, gin_i_ld32_relaxed_sys((const uint32_t *)gin_i_nc_u64(&g->dc->window_ids)),
-        at.off);
+    gin_at_t found = gin_i_dev_at(g, at.off);
     return found.win.w != 0 ? found : at;
 }
 
