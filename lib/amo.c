@@ -10,36 +10,19 @@
 #include "net_ops.h"
 #include "ops.h"
 
-/* By width: as the program called it. */
-static const char *const names[2][GIN_I_AMO_CAS + 1] = {
-    {
-        [GIN_I_AMO_SET] = "gin_amo_set32",
-        [GIN_I_AMO_ADD] = "gin_amo_add32",
-        [GIN_I_AMO_AND] = "gin_amo_and32",
-        [GIN_I_AMO_OR] = "gin_amo_or32",
-        [GIN_I_AMO_XOR] = "gin_amo_xor32",
-        [GIN_I_AMO_FETCH] = "gin_amo_fetch32",
-        [GIN_I_AMO_FETCH_ADD] = "gin_amo_fetch_add32",
-        [GIN_I_AMO_FETCH_AND] = "gin_amo_fetch_and32",
-        [GIN_I_AMO_FETCH_OR] = "gin_amo_fetch_or32",
-        [GIN_I_AMO_FETCH_XOR] = "gin_amo_fetch_xor32",
-        [GIN_I_AMO_SWAP] = "gin_amo_swap32",
-        [GIN_I_AMO_CAS] = "gin_amo_cas32",
-    },
-    {
-        [GIN_I_AMO_SET] = "gin_amo_set",
-        [GIN_I_AMO_ADD] = "gin_amo_add",
-        [GIN_I_AMO_AND] = "gin_amo_and",
-        [GIN_I_AMO_OR] = "gin_amo_or",
-        [GIN_I_AMO_XOR] = "gin_amo_xor",
-        [GIN_I_AMO_FETCH] = "gin_amo_fetch",
-        [GIN_I_AMO_FETCH_ADD] = "gin_amo_fetch_add",
-        [GIN_I_AMO_FETCH_AND] = "gin_amo_fetch_and",
-        [GIN_I_AMO_FETCH_OR] = "gin_amo_fetch_or",
-        [GIN_I_AMO_FETCH_XOR] = "gin_amo_fetch_xor",
-        [GIN_I_AMO_SWAP] = "gin_amo_swap",
-        [GIN_I_AMO_CAS] = "gin_amo_cas",
-    }};
+/* As the program called them, by width. */
+#define NAMES(width)                                                                      \
+    {                                                                                     \
+        [GIN_I_AMO_SET] = "gin_amo_set" width, [GIN_I_AMO_ADD] = "gin_amo_add" width,     \
+        [GIN_I_AMO_AND] = "gin_amo_and" width, [GIN_I_AMO_OR] = "gin_amo_or" width,       \
+        [GIN_I_AMO_XOR] = "gin_amo_xor" width, [GIN_I_AMO_FETCH] = "gin_amo_fetch" width, \
+        [GIN_I_AMO_FETCH_ADD] = "gin_amo_fetch_add" width,                                \
+        [GIN_I_AMO_FETCH_AND] = "gin_amo_fetch_and" width,                                \
+        [GIN_I_AMO_FETCH_OR] = "gin_amo_fetch_or" width,                                  \
+        [GIN_I_AMO_FETCH_XOR] = "gin_amo_fetch_xor" width,                                \
+        [GIN_I_AMO_SWAP] = "gin_amo_swap" width, [GIN_I_AMO_CAS] = "gin_amo_cas" width,   \
+    }
+static const char *const names[2][GIN_I_AMO_CAS + 1] = {NAMES("32"), NAMES("")};
 
 static const char *name_of(enum gin_i_amo_op op, uint32_t bytes)
 {

@@ -157,8 +157,7 @@ static int start(struct gi_cuda *c)
     pthread_mutex_init(&e->lock, NULL);
     e->comm = c->comm;
     e->gpu = c->gpu;
-    int cores = gi_os_cores(); /* and whatever host ids say */
-    e->crowded = cores < 2 * e->comm->node_size || cores < e->comm->sharing;
+    e->crowded = gi_is_crowded(e->comm, 2);
     int st = open_streams(e);
     if (st == GIN_OK) {
         int err = gi_os_thread(&e->thread, run, e, "gin-engine");

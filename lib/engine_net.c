@@ -212,10 +212,7 @@ static void bury(struct gi_net_ring *x)
         refuse(&k->op, st);
     x->oldest = x->newest = NULL; /* peers keep theirs, which nobody looks at any more */
     GIN_STORE_RELAXED(&x->d->dc->ctx[x->ring.context].error, st);
-    gi_core_ctx_fail(x->ctx, st,
-                     atomic_load_explicit(&x->why_of, memory_order_relaxed) == st
-                         ? x->why
-                         : "an operation found no room in time");
+    gi_core_ctx_fail(x->ctx, st, gi_net_ring_why(x, st));
 }
 
 /* Of a peer that refused something, the core keeps the status, and goes on with the others. */

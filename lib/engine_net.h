@@ -72,6 +72,13 @@ static inline struct gi_net_ring *gi_net_ring_of(const gin_t *g)
     return GIN_LIKELY(d->rings == NULL) ? NULL : &d->rings[g->ctx->index];
 }
 
+/* Why it died with that status. Any thread. */
+static inline const char *gi_net_ring_why(const struct gi_net_ring *x, int status)
+{
+    bool explained = atomic_load_explicit(&x->why_of, memory_order_acquire) == status;
+    return explained ? x->why : "an operation found no room in time";
+}
+
 /* GIN_OK, or what it died of, recorded. Any thread. */
 int gi_net_ring_status(const struct gi_net_ring *x, const char *call);
 /* Put a descriptor into the ring, where need be once there is room. */

@@ -15,9 +15,8 @@
 static int dead(const struct gi_net_ring *x, const char *call)
 {
     int st = (int)(uint32_t)GIN_LOAD_ACQUIRE(&x->ring.host->error);
-    bool explained = atomic_load_explicit(&x->why_of, memory_order_acquire) == st;
     return gi_fail(st, "%s: context %" PRIu32 " is dead: %s", call, x->ring.context,
-                   explained ? x->why : "an operation found no room in time");
+                   gi_net_ring_why(x, st));
 }
 
 static bool is_dead(const struct gi_net_ring *x)

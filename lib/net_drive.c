@@ -114,8 +114,7 @@ static void *run(void *arg)
 {
     struct gi_net_driver *t = arg;
     struct gi_net *n = t->net;
-    int cores = gi_os_cores(), threads = 1 + (int)n->n_drivers;
-    bool crowded = cores < threads * n->comm->node_size || cores < n->comm->sharing;
+    bool crowded = gi_is_crowded(n->comm, 1 + (int)n->n_drivers);
     uint32_t idle = 0;
     enum gi_core_others others;
     gi_log_set_rank(n->comm->rank);

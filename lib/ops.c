@@ -197,6 +197,7 @@ static int action_word(struct op *o, const gin_action_t *a)
 {
     const struct gin_i_window *w;
     void *addr;
+    bool aligned;
     if (!(o->g->dc->flags & GIN_I_DC_VA))
         return gi_fail(GIN_ENOTSUP, "%s: signals on window words were not asked for (reqs.va = 0)",
                        o->call);
@@ -221,13 +222,14 @@ static int action_word(struct op *o, const gin_action_t *a)
         path = gi_window_reach_net(o->comm, w, o->world);
     switch (path) {
     case GIN_PATH_SELF:
-    case GIN_PATH_LSA: o->word = addr; break;
+    case GIN_PATH_LSA:
+        o->word = addr;
+        aligned = ((uintptr_t)addr & 7) == 0;
+        break;
     case GIN_PATH_NET:
         o->net_action = true;
-        if (gi_window_aligned_at(o->comm, w, o->world, a->at.off, 8))
-            return gi_net_allowed(gi_devcomm_of(o->g), o->world, o->call);
-        return gi_fail(GIN_EINVAL, "%s: rank %d's signal word is not 8-byte aligned", o->call,
-                       o->world);
+        aligned = gi_window_aligned_at(o->comm, w, o->world, a->at.off, 8);
+        break;
     case GIN_PATH_CMA:
         return gi_fail(GIN_ENOTSUP,
                        "%s: a signal on a word of rank %d's user memory needs load/store access or "
@@ -236,10 +238,10 @@ static int action_word(struct op *o, const gin_action_t *a)
                        o->call, o->world);
     default: return gi_fail_context("%s", o->call);
     }
-    return ((uintptr_t)o->word & 7) == 0
-               ? GIN_OK
-               : gi_fail(GIN_EINVAL, "%s: rank %d's signal word is not 8-byte aligned", o->call,
-                         o->world);
+    if (!aligned)
+        return gi_fail(GIN_EINVAL, "%s: rank %d's signal word is not 8-byte aligned", o->call,
+                       o->world);
+    return o->net_action ? gi_net_allowed(gi_devcomm_of(o->g), o->world, o->call) : GIN_OK;
 }
 
 static int op_action(struct op *o, const gin_action_t *a)
