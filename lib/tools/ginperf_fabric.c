@@ -155,6 +155,15 @@ static void poll_queue(void)
         net.usable = false;
 }
 
+/* A partner that shares this core answers only if it gets it: without the yield a wait would take
+ * a whole time slice of the scheduler, and no figure of that round would mean anything. */
+static void poll_or_yield(unsigned i)
+{
+    poll_queue();
+    if (i % 1024 == 0)
+        sched_yield();
+}
+
 static void post(void *from, size_t bytes, uint64_t flags)
 {
     void *desc = fi_mr_desc(net.mr);
@@ -170,7 +179,7 @@ static void post(void *from, size_t bytes, uint64_t flags)
     double end = perf_now_ns() + LIMIT_NS;
     ssize_t rc;
     for (unsigned i = 1; (rc = fi_writemsg(net.ep, &m, flags)) == -FI_EAGAIN && net.usable; i++) {
-        poll_queue();
+        poll_or_yield(i);
         if (i % 4096 == 0 && perf_now_ns() > end)
             net.usable = false;
     }
@@ -182,8 +191,8 @@ static void post(void *from, size_t bytes, uint64_t flags)
 
 static void drain(void)
 {
-    while (net.under_way != 0 && net.usable)
-        poll_queue();
+    for (unsigned i = 1; net.under_way != 0 && net.usable; i++)
+        poll_or_yield(i);
 }
 
 /* Write `bytes` that end in the number; short ones need no completion, unless this rank makes no
@@ -203,9 +212,7 @@ static void await_number(uint64_t number, size_t bytes)
     const uint64_t *word = (const uint64_t *)(const void *)(net.in + bytes - 8);
     double end = perf_now_ns() + LIMIT_NS;
     for (unsigned i = 1; __atomic_load_n(word, __ATOMIC_ACQUIRE) < number && net.usable; i++) {
-        poll_queue();
-        if (i % 1024 == 0)
-            sched_yield(); /* for a partner without a core of its own */
+        poll_or_yield(i);
         if (i % 4096 == 0 && perf_now_ns() > end)
             net.usable = false;
     }
@@ -275,8 +282,9 @@ static void get_one(size_t bytes)
                            .context = &net.context};
     double end = perf_now_ns() + LIMIT_NS;
     ssize_t rc;
-    while ((rc = fi_readmsg(net.ep, &m, FI_COMPLETION)) == -FI_EAGAIN && perf_now_ns() < end)
-        poll_queue();
+    for (unsigned i = 1;
+         (rc = fi_readmsg(net.ep, &m, FI_COMPLETION)) == -FI_EAGAIN && perf_now_ns() < end; i++)
+        poll_or_yield(i);
     if (rc != 0)
         net.usable = false;
     else
@@ -327,8 +335,8 @@ static double raw_net_stream(struct perf *p, size_t bytes, long iters)
     double t = perf_now_ns();
     net.seq++;
     for (long i = 1; p->lead && i < iters && net.usable; i++) {
-        while (net.under_way >= WINDOW && net.usable)
-            poll_queue();
+        for (unsigned k = 1; net.under_way >= WINDOW && net.usable; k++)
+            poll_or_yield(k);
         post(net.out, bytes, small ? FI_INJECT : FI_COMPLETION);
     }
     if (net.usable && !p->lead)
