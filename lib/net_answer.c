@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where answers to atomics come to: one place per thread, freed with it. */
+/* Where answers to atomics come to, one place per thread and freed with it; and waits for them. */
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "engine_net.h"
 #include "net_answer.h"
+#include "net_int.h"
+#include "net_wait.h"
 
 static _Thread_local struct gi_net_answer *answer;
 static pthread_key_t key; /* frees it with its thread */
@@ -37,7 +40,8 @@ struct gi_net_answer *gi_net_answer_take(void)
     return answer;
 }
 
-void gi_net_answer_leave(void)
+/* This thread takes another one next time. */
+static void leave(void)
 {
     answer->next = atomic_load_explicit(&left, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&left, &answer->next, answer,
@@ -46,4 +50,45 @@ void gi_net_answer_leave(void)
     answer = NULL;
     if (has_key)
         pthread_setspecific(key, NULL);
+}
+
+/* An atomic that a dead ring still holds is not answered; others may be lost with it. */
+static int ring_lives(void *arg)
+{
+    const gin_t *g = arg;
+    const struct gi_net_ring *x = gi_net_ring_of(g);
+    int st = gi_comm_whole(gi_comm_of(g));
+    return st == GIN_OK && x != NULL ? gi_net_ring_status(x, "engine") : st;
+}
+
+int gi_net_answer_await(const gin_t *g, int world, struct gi_net_answer *a, const char *call)
+{
+    gin_comm_t *comm = gi_comm_of(g);
+    struct gi_core_ctx *ctx = gi_net_ctx(g);
+    struct gi_net_wait w;
+    uint64_t ns = gi_devcomm_of(g)->wait_timeout_ns;
+    int st = GIN_OK;
+    for (uint32_t i = 0; i < comm->spin && !gi_net_is_answered(a); i++)
+        gi_net_drive(comm, ctx);
+    gi_net_wait_begin(&w, comm, NULL, ns, "an atomic of context # at rank #");
+    w.health = ring_lives;
+    w.health_arg = (void *)(uintptr_t)g;
+    w.w.detail[0] = g->ctx->index;
+    w.w.detail[1] = (uint64_t)world;
+    while (!gi_net_is_answered(a) && st == GIN_OK) {
+        gi_net_drive(comm, ctx);
+        if (!gi_net_is_answered(a))
+            st = gi_net_wait_step(&w);
+    }
+    gi_net_wait_end(&w);
+    int got = atomic_load_explicit(&a->status, memory_order_acquire);
+    if (got == GIN_OK)
+        return GIN_OK;
+    if (got != 1)
+        return gi_net_failure(g, ctx, world, got, call);
+    leave(); /* it may come yet */
+    if (st == GIN_ETIMEDOUT)
+        return gi_fail(st, "%s: rank %d has not answered after %.3f s", call, world,
+                       (double)ns * 1e-9);
+    return gi_fail_context("%s", call);
 }

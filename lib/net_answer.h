@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "devcomm.h"
 #include "transport/core.h"
 
 struct gi_net_answer {
@@ -21,8 +22,9 @@ struct gi_net_answer {
 
 /* This thread's, as not yet answered. NULL: no memory for it. */
 struct gi_net_answer *gi_net_answer_take(void);
-/* This thread takes another one next time. */
-void gi_net_answer_leave(void);
+
+/* Until it is answered; else recorded why it is not, and the thread takes another one. */
+int gi_net_answer_await(const gin_t *g, int world, struct gi_net_answer *a, const char *call);
 
 static inline bool gi_net_is_answered(const struct gi_net_answer *a)
 {

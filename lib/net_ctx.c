@@ -6,7 +6,16 @@
 #include <stdlib.h>
 
 #include "engine_net.h"
+#include "net_lend.h"
 #include "net_ops.h"
+
+bool gi_net_is_beside(const struct gi_devcomm *d, int world)
+{
+    const gin_comm_t *comm = d->comm;
+    const int32_t *lsa_of = d->lsa_of != NULL ? d->lsa_of : comm->lsa_of;
+    return world != comm->rank && comm->shm->cma[world] && !gi_is_elsewhere(comm, world) &&
+           lsa_of[world] < 0;
+}
 
 static void fill_config(struct gi_devcomm *d, uint32_t c, struct gi_core_ctx_config *config)
 {
@@ -63,4 +72,14 @@ int gi_net_contexts_open(struct gi_devcomm *d)
     d->net = NULL;
     gi_net_rings_close(d);
     return st;
+}
+
+void gi_net_contexts_close(struct gi_devcomm *d)
+{
+    for (uint32_t c = 0; d->net != NULL && c <= d->reqs.contexts; c++)
+        gi_core_ctx_close(d->net[c]);
+    gi_net_lend_close(d);
+    free(d->net);
+    d->net = NULL;
+    gi_net_rings_close(d);
 }

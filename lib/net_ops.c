@@ -1,101 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting to the network's core, and waiting for what was posted. A context is owned only for the
- * time of a call into the core; who waits lets go of it between two looks, so that other threads'
- * operations get through.
+ * Posting to the network's core. A context is owned only for the time of a call into the core; who
+ * waits for room lets go of it between two tries, so that other threads' operations get through.
  */
-#include <inttypes.h>
-#include <stdlib.h>
-
 #include "engine_net.h"
-#include "net_lend.h"
 #include "net_answer.h"
-#include "net_ops.h"
+#include "net_int.h"
+#include "net_lend.h"
 #include "net_wait.h"
 
 #define VALUE  16u /* bytes of a put that is cheaper copied than watched over */
 #define OTHERS 32u /* looks at a context to one at the others */
-
-/* ---- contexts ---- */
-
-bool gi_net_is_beside(const struct gi_devcomm *d, int world)
-{
-    const gin_comm_t *comm = d->comm;
-    const int32_t *lsa_of = d->lsa_of != NULL ? d->lsa_of : comm->lsa_of;
-    return world != comm->rank && comm->shm->cma[world] && !gi_is_elsewhere(comm, world) &&
-           lsa_of[world] < 0;
-}
-
-void gi_net_contexts_close(struct gi_devcomm *d)
-{
-    for (uint32_t c = 0; d->net != NULL && c <= d->reqs.contexts; c++)
-        gi_core_ctx_close(d->net[c]);
-    gi_net_lend_close(d);
-    free(d->net);
-    d->net = NULL;
-    gi_net_rings_close(d);
-}
-
-int gi_net_allowed(const struct gi_devcomm *d, int world, const char *call)
-{
-    const gin_comm_t *comm = d->comm;
-    const gin_devcomm_reqs_t *r = &d->reqs;
-    int st = gi_comm_over(comm, call);
-    if (st != GIN_OK)
-        return st;
-    if (d->net == NULL)
-        return gi_fail(GIN_ENOTSUP, "%s: rank %d needs the network, %s%s", call, world,
-                       comm->net != NULL ? "which came up after this device communicator was made"
-                                         : "and there is none: ",
-                       comm->net != NULL ? "" : gi_net_why(comm));
-    if (r->paths != 0 && !(r->paths & GIN_PATH_NET))
-        return gi_fail(GIN_ENOTSUP,
-                       "%s: rank %d is reached by the network, which reqs.paths 0x%x leave out "
-                       "(GIN_PATH_NET)",
-                       call, world, r->paths);
-    if (r->connection == GIN_CONNECT_NONE && world != comm->rank)
-        return gi_fail(GIN_ENOTSUP,
-                       "%s: rank %d is reached by the network, and reqs.connection is "
-                       "GIN_CONNECT_NONE",
-                       call, world);
-    if (r->connection == GIN_CONNECT_RAIL && world != comm->rank &&
-        comm->shm->index_of[world] != comm->shm->lsa_rank)
-        return gi_fail(GIN_ENOTSUP,
-                       "%s: rank %d is neither load/store accessible nor in my rail team, and "
-                       "reqs.connection is GIN_CONNECT_RAIL",
-                       call, world);
-    return GIN_OK;
-}
-
-/* ---- failures ---- */
-
-static inline struct gi_core_ctx *context_of(const gin_t *g)
-{
-    return gi_devcomm_of(g)->net[g->ctx->index];
-}
-
-/* What the rank failed of, or what the context died of, or what the core said of one operation. A
- * barrier (g is NULL) has chosen that rank itself, and wants the first cause. */
-static int failure(const gin_t *g, struct gi_core_ctx *ctx, int world, int st, const char *call)
-{
-    const char *text = NULL, *own = NULL;
-    int sticky = gi_core_ctx_status(ctx, NULL, &text);
-    if (sticky != GIN_OK && g != NULL)
-        GIN_STORE_RELAXED(&g->ctx->error, sticky);
-    if (g != NULL && gi_comm_over(gi_comm_of(g), call) != GIN_OK)
-        return gin_last_status();
-    if (g != NULL && world >= 0 && gi_core_peer_status(ctx, world, &own) == st)
-        return gi_fail(st, "%s: %s", call, own);
-    if (st == sticky && text != NULL)
-        return gi_fail(st, "%s: %s", call, text);
-    int cause = g == NULL ? gi_core_first_failed(ctx) : -1;
-    if (cause >= 0 && gi_core_peer_status(ctx, cause, &own) == st)
-        return gi_fail(st, "%s: %s", call, own);
-    if (world >= 0)
-        return gi_fail(st, "%s: rank %d: the network refuses (%s)", call, world,
-                       gin_status_name(st));
-    return gi_fail(st, "%s: %s", call, gin_status_name(st));
-}
 
 /* ---- posting ---- */
 
@@ -156,7 +71,7 @@ static int post_to(const gin_t *g, struct gi_core_ctx *ctx, int world, post_fn f
     }
     if (over != GIN_OK)
         return gi_fail_context("%s", call);
-    return st == GIN_OK ? st : failure(g, ctx, world, st, call);
+    return st == GIN_OK ? st : gi_net_failure(g, ctx, world, st, call);
 }
 
 /* ---- completion ---- */
@@ -236,7 +151,7 @@ static int wait_until(struct until *u, gin_comm_t *comm, uint64_t timeout_ns, bo
     if (r < 0 && u->ring != NULL)
         return gi_net_ring_status(u->ring, call);
     if (r < 0)
-        return failure(u->g, u->ctx, u->world, r, call);
+        return gi_net_failure(u->g, u->ctx, u->world, r, call);
     if (st == GIN_ETIMEDOUT)
         return gi_fail(GIN_ETIMEDOUT, "%s: not complete after %.3f s", call,
                        (double)timeout_ns * 1e-9);
@@ -265,22 +180,12 @@ static struct until all_so_far(const gin_t *g, const struct gi_devcomm *d, uint3
     return u;
 }
 
-/* Until it is with the network. */
-static int drain(const gin_t *g, int world, const char *call)
+int gi_net_drain(const gin_t *g, int world, const char *call)
 {
     const struct gi_devcomm *d = gi_devcomm_of(g);
-    if (GIN_LIKELY(d->rings == NULL))
-        return GIN_OK;
     struct until u = all_so_far(g, d, g->ctx->index, world, GIN_I_FLUSH);
     u.posted = true;
     return wait_until(&u, d->comm, d->wait_timeout_ns, false, call);
-}
-
-/* Past the engine, behind what it has. */
-static int post(const gin_t *g, int world, post_fn fn, void *op, const char *call)
-{
-    int st = drain(g, world, call);
-    return st == GIN_OK ? post_to(g, context_of(g), world, fn, op, call) : st;
 }
 
 /*
@@ -311,7 +216,7 @@ static int complete_one(const gin_t *g, uint32_t c, int world, enum gin_i_flush_
     uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
     if (what == GIN_I_FENCE) {
         int st = d->rings != NULL ? gi_net_ring_fence(&d->rings[c], world, call)
-                                  : post_to(g, d->net[c], world, post_fence, NULL, call);
+                                  : gi_net_post_fence(g, d->net[c], world, call);
         return st == GIN_OK && d->net_beside ? fence_beside(g, c, world, opt, call) : st;
     }
     struct until u = all_so_far(g, d, c, world, what);
@@ -367,7 +272,7 @@ uint64_t gi_net_mark(const gin_t *g, int world)
 {
     if (gi_net_ring_of(g) != NULL)
         return gi_net_ring_mark(gi_net_ring_of(g));
-    return gi_devcomm_of(g)->net != NULL ? mark_of(context_of(g), world) : 0;
+    return gi_devcomm_of(g)->net != NULL ? mark_of(gi_net_ctx(g), world) : 0;
 }
 
 int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_opt_t *opt,
@@ -378,25 +283,10 @@ int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_op
     int st = d->net != NULL ? gi_comm_over(d->comm, call) : GIN_OK;
     if (d->net == NULL || st != GIN_OK)
         return st;
-    struct until u = {.g = g, .ctx = context_of(g), .world = world, .what = GIN_I_FLUSH};
+    struct until u = {.g = g, .ctx = gi_net_ctx(g), .world = world, .what = GIN_I_FLUSH};
     u.ring = gi_net_ring_of(g);
     *(u.ring != NULL ? &u.ticket : &u.mark) = mark;
     return wait_until(&u, d->comm, ns, opt != NULL && opt->poll, call);
-}
-
-/* ---- the operations ---- */
-
-/*
- * To a load/store peer the next operation may take loads and stores, which overtake this one.
- * Strong signals and fences must not: from now on they ask (gi_net_settle_near()).
- */
-static int note_near(const gin_t *g, int world, int st)
-{
-    if (GIN_UNLIKELY(g->lsa_of[world] >= 0) && GIN_LOAD_RELAXED(&g->ctx->near_net) == 0) {
-        GIN_STORE_RELAXED(&g->ctx->near_net, 1);
-        GIN_STORE_RELAXED(&g->dc->all.near_net, 1);
-    }
-    return st;
 }
 
 static int settle_one(const gin_t *g, uint32_t c, int world, const char *call)
@@ -419,6 +309,34 @@ int gi_net_settle_near(const gin_t *g, int world, const char *call)
                 st = settle_one(g, c, r, call);
         if (world >= 0)
             break;
+    }
+    return st;
+}
+
+/* Past the engine, behind what it has. */
+static int post(const gin_t *g, int world, post_fn fn, void *op, const char *call)
+{
+    bool rings = gi_devcomm_of(g)->rings != NULL;
+    int st = GIN_UNLIKELY(rings) ? gi_net_drain(g, world, call) : GIN_OK;
+    return st == GIN_OK ? post_to(g, gi_net_ctx(g), world, fn, op, call) : st;
+}
+
+int gi_net_post_fence(const gin_t *g, struct gi_core_ctx *ctx, int world, const char *call)
+{
+    return post_to(g, ctx, world, post_fence, NULL, call);
+}
+
+/* ---- the operations ---- */
+
+/*
+ * To a load/store peer the next operation may take loads and stores, which overtake this one.
+ * Strong signals and fences must not: from now on they ask (gi_net_settle_near()).
+ */
+static int note_near(const gin_t *g, int world, int st)
+{
+    if (GIN_UNLIKELY(g->lsa_of[world] >= 0) && GIN_LOAD_RELAXED(&g->ctx->near_net) == 0) {
+        GIN_STORE_RELAXED(&g->ctx->near_net, 1);
+        GIN_STORE_RELAXED(&g->dc->all.near_net, 1);
     }
     return st;
 }
@@ -469,47 +387,6 @@ int gi_net_get(const gin_t *g, int world, struct gi_core_get *p, const char *cal
     return note_near(g, world, st);
 }
 
-/* An atomic that a dead ring still holds is not answered; others may be lost with it. */
-static int ring_lives(void *arg)
-{
-    const gin_t *g = arg;
-    const struct gi_net_ring *x = gi_net_ring_of(g);
-    int st = gi_comm_whole(gi_comm_of(g));
-    return st == GIN_OK && x != NULL ? gi_net_ring_status(x, "engine") : st;
-}
-
-static int await(const gin_t *g, int world, struct gi_net_answer *a, const char *call)
-{
-    gin_comm_t *comm = gi_comm_of(g);
-    struct gi_core_ctx *ctx = context_of(g);
-    struct gi_net_wait w;
-    uint64_t ns = gi_devcomm_of(g)->wait_timeout_ns;
-    int st = GIN_OK;
-    for (uint32_t i = 0; i < comm->spin && !gi_net_is_answered(a); i++)
-        gi_net_drive(comm, ctx);
-    gi_net_wait_begin(&w, comm, NULL, ns, "an atomic of context # at rank #");
-    w.health = ring_lives;
-    w.health_arg = (void *)(uintptr_t)g;
-    w.w.detail[0] = g->ctx->index;
-    w.w.detail[1] = (uint64_t)world;
-    while (!gi_net_is_answered(a) && st == GIN_OK) {
-        gi_net_drive(comm, ctx);
-        if (!gi_net_is_answered(a))
-            st = gi_net_wait_step(&w);
-    }
-    gi_net_wait_end(&w);
-    int got = atomic_load_explicit(&a->status, memory_order_acquire);
-    if (got == GIN_OK)
-        return GIN_OK;
-    if (got != 1)
-        return failure(g, ctx, world, got, call);
-    gi_net_answer_leave(); /* it may come yet */
-    if (st == GIN_ETIMEDOUT)
-        return gi_fail(st, "%s: rank %d has not answered after %.3f s", call, world,
-                       (double)ns * 1e-9);
-    return gi_fail_context("%s", call);
-}
-
 int gi_net_amo(const gin_t *g, int world, struct gi_core_amo *a, const char *call)
 {
     struct gi_net_answer *mine = NULL;
@@ -527,7 +404,7 @@ int gi_net_amo(const gin_t *g, int world, struct gi_core_amo *a, const char *cal
     struct gi_net_ring *x = gi_net_ring_of(g);
     st = x != NULL ? gi_net_ring_amo(x, world, a, call) : post(g, world, post_amo, a, call);
     if (st == GIN_OK && mine != NULL)
-        st = await(g, world, mine, call);
+        st = gi_net_answer_await(g, world, mine, call);
     if (st == GIN_OK && mine != NULL)
         *old = mine->old;
     return note_near(g, world, st);
@@ -544,5 +421,6 @@ int gi_net_tick(struct gi_devcomm *d, int world, uint64_t heap_off)
     gi_core_enter(ctx);
     int st = gi_core_put(ctx, world, &p);
     gi_core_leave(ctx);
-    return st == GIN_OK || st == GIN_EAGAIN ? st : failure(NULL, ctx, world, st, "gin_barrier");
+    return st == GIN_OK || st == GIN_EAGAIN ? st
+                                            : gi_net_failure(NULL, ctx, world, st, "gin_barrier");
 }
