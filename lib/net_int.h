@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between net_ops.c, which posts and waits, and net_refuse.c, which says why not. */
+/* Between net_ops.c, which posts, net_done.c, which waits, and net_refuse.c, which says why not. */
 #ifndef GI_NET_INT_H
 #define GI_NET_INT_H
 
