@@ -52,18 +52,19 @@ static struct gi_net_loan *take(struct gi_devcomm *d)
     return l;
 }
 
-int gi_net_lend(struct gi_devcomm *d, void *addr, uint64_t bytes, struct gi_core_region **region,
-                struct gi_net_loan **loan)
+int gi_net_lend(struct gi_devcomm *d, struct gi_net_mine *m)
 {
     gin_comm_t *comm = d->comm;
     const struct gi_core_region_config c = {
-        .memory = {.kind = GI_NET_HOST, .addr = addr, .bytes = bytes, .fd = -1}};
-    *region = NULL;
-    *loan = NULL;
-    if (bytes == 0 || !comm->net->needs_region)
+        .memory = {.kind = GI_NET_HOST, .addr = m->addr, .bytes = m->bytes, .fd = -1}};
+    m->copy = false;
+    m->region = NULL;
+    m->loan = NULL;
+    if (m->bytes == 0 || !comm->net->needs_region)
         return GIN_OK;
-    *region = gi_net_region_of(comm, addr, bytes);
-    if (*region != NULL)
+    m->region = gi_net_region_of(comm, m->addr, m->bytes);
+    m->copy = m->region == NULL && m->bytes <= m->most_copied;
+    if (m->region != NULL || m->copy)
         return GIN_OK;
     struct gi_net_loan *l = take(d);
     if (l == NULL)
@@ -73,8 +74,8 @@ int gi_net_lend(struct gi_devcomm *d, void *addr, uint64_t bytes, struct gi_core
         __atomic_store_n(&l->taken, 0, __ATOMIC_RELEASE);
         return st;
     }
-    *region = l->region;
-    *loan = l;
+    m->region = l->region;
+    m->loan = l;
     return GIN_OK;
 }
 

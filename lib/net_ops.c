@@ -101,50 +101,53 @@ static int note_near(const gin_t *g, int world, int st)
     return st;
 }
 
-/* Values always are, and what would have to be registered for one small put. */
-static bool takes_copy(gin_comm_t *comm, const struct gi_core_put *p)
+/* May the rank be reached, and my memory by the network? On success end() has to follow. */
+static int begin(const gin_t *g, int world, struct gi_net_mine *m, const char *call)
 {
-    return p->bytes <= VALUE || (p->bytes <= GI_CORE_COPY && comm->net->needs_region &&
-                                 gi_net_region_of(comm, p->src, p->bytes) == NULL);
+    struct gi_devcomm *d = gi_devcomm_of(g);
+    int st = gi_net_allowed(d, world, call);
+    if (st != GIN_OK)
+        return st;
+    return gi_net_lend(d, m) == GIN_OK ? GIN_OK : gi_fail_context("%s", call);
+}
+
+static int end(const gin_t *g, int world, const struct gi_net_mine *m, int st)
+{
+    if (st != GIN_OK)
+        gi_net_loan_undo(m->loan);
+    return note_near(g, world, st);
 }
 
 int gi_net_put(const gin_t *g, int world, struct gi_core_put *p, const char *call)
 {
-    struct gi_devcomm *d = gi_devcomm_of(g);
     struct gi_net_ring *x = gi_net_ring_of(g);
-    struct gi_net_loan *loan = NULL;
-    int st = gi_net_allowed(d, world, call);
+    bool value = p->bytes <= VALUE; /* copied whatever the network wants */
+    struct gi_net_mine m = {.addr = (void *)(uintptr_t)p->src,
+                            .bytes = value ? 0 : p->bytes,
+                            .most_copied = GI_CORE_COPY};
+    int st = begin(g, world, &m, call);
     if (st != GIN_OK)
         return st;
-    p->copy = takes_copy(d->comm, p);
-    if (!p->copy)
-        st = gi_net_lend(d, (void *)(uintptr_t)p->src, p->bytes, &p->region, &loan);
-    if (st != GIN_OK)
-        return gi_fail_context("%s", call);
-    p->notice = gi_net_loan_notice(loan);
-    st = x != NULL && loan == NULL ? gi_net_ring_put(x, world, p, call)
-                                   : post(g, world, post_put, p, call);
-    if (st != GIN_OK)
-        gi_net_loan_undo(loan);
-    return note_near(g, world, st);
+    p->copy = value || m.copy;
+    p->region = m.region;
+    p->notice = gi_net_loan_notice(m.loan);
+    st = x != NULL && m.loan == NULL ? gi_net_ring_put(x, world, p, call)
+                                     : post(g, world, post_put, p, call);
+    return end(g, world, &m, st);
 }
 
 int gi_net_get(const gin_t *g, int world, struct gi_core_get *p, const char *call)
 {
-    struct gi_devcomm *d = gi_devcomm_of(g);
     struct gi_net_ring *x = gi_net_ring_of(g);
-    struct gi_net_loan *loan;
-    int st = gi_net_allowed(d, world, call);
+    struct gi_net_mine m = {.addr = p->dst, .bytes = p->bytes};
+    int st = begin(g, world, &m, call);
     if (st != GIN_OK)
         return st;
-    if (gi_net_lend(d, p->dst, p->bytes, &p->region, &loan) != GIN_OK)
-        return gi_fail_context("%s", call);
-    p->notice = gi_net_loan_notice(loan);
-    st = x != NULL && loan == NULL ? gi_net_ring_get(x, world, p, call)
-                                   : post(g, world, post_get, p, call);
-    if (st != GIN_OK)
-        gi_net_loan_undo(loan);
-    return note_near(g, world, st);
+    p->region = m.region;
+    p->notice = gi_net_loan_notice(m.loan);
+    st = x != NULL && m.loan == NULL ? gi_net_ring_get(x, world, p, call)
+                                     : post(g, world, post_get, p, call);
+    return end(g, world, &m, st);
 }
 
 int gi_net_amo(const gin_t *g, int world, struct gi_core_amo *a, const char *call)
