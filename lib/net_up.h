@@ -38,7 +38,6 @@ struct gi_net {
     uint32_t n_drivers;
     atomic_int stop;
     _Atomic uint32_t rings; /* of contexts of the backend ENGINE */
-    atomic_int waiting;     /* threads that wait in earnest, and poll while they do */
 };
 
 /* Collective; all ranks or none. GIN_OK without a network: comm->net is NULL and comm->net_why says

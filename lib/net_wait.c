@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A wait in earnest looks at three things that may end it: the clock, the communicator, and the
- * context on the network, where it has one. The network that it began with is the one it is counted
- * at: another thread may bring one up meanwhile.
+ * context on the network, where it has one. The network that it began with is the one it drives:
+ * another thread may bring one up meanwhile.
  */
 #include "net_wait.h"
 
@@ -77,15 +77,11 @@ void gi_net_wait_begin(struct gi_net_wait *n, gin_comm_t *comm, const struct gi_
     *n = gi_net_look(comm, ctx);
     gi_wait_begin(&n->w, 0, deadline, check, n, what);
     n->w.rank = comm->rank;
-    if (n->net == NULL)
-        return;
-    n->w.progress = drive;
-    atomic_fetch_add_explicit(&n->net->waiting, 1, memory_order_relaxed);
+    if (n->net != NULL)
+        n->w.progress = drive;
 }
 
 void gi_net_wait_end(struct gi_net_wait *n)
 {
     gi_wait_end(&n->w);
-    if (n->net != NULL)
-        atomic_fetch_sub_explicit(&n->net->waiting, 1, memory_order_relaxed);
 }
