@@ -20,6 +20,9 @@
     X(REALLOC, "gin_realloc", "size", "alignment", "new offset", "offset")                 \
     X(REALLOC_END, "gin_realloc", "size", "alignment", "new offset", "offset")             \
     X(HEAP, "bring-up of the heap", "size", "limit", "chunk", "granule")                   \
+    X(WATCH, "bring-up of the watch", "size", "limit", "offset", "flags")                  \
+    X(NETWORK, "bring-up of the network", "size", "limit", "offset", "flags")              \
+    X(REGION, "registration with the network", "size", "limit", "offset", "flags")         \
     X(CUDA, "bring-up of the GPU heap", "size", "limit", "chunk", "granule")               \
     X(WINDOW, "gin_window_register", "flags", "heap offset", "id", "bytes")                \
     X(WINDOW_FREE, "gin_window_deregister", "window", "second value", "id", "flags")       \

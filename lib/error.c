@@ -194,7 +194,7 @@ int gi_comm_watch_up(gin_comm_t *comm)
         .arg = comm,
     };
     struct gi_watch *w = NULL;
-    int st = gi_agree_on(comm, GI_AGREE_HEAP, 0, 0, 0, GIN_OK);
+    int st = gi_agree_on(comm, GI_AGREE_WATCH, 0, 0, 0, GIN_OK);
     if (st == GIN_OK)
         st = gi_watch_open(&c, &w);
     pthread_mutex_lock(&watch_lock);

@@ -16,7 +16,7 @@ static struct gi_core_region *open_region(gin_comm_t *comm, void *addr, uint64_t
         .memory = {.kind = GI_NET_HOST, .addr = addr, .bytes = bytes, .fd = -1}};
     struct gi_core_region *region = NULL;
     int st = gi_core_region_open(comm->net->core, &c, &region);
-    int all = gi_agree_on(comm, GI_AGREE_WINDOW, 0, 0, 0, st);
+    int all = gi_agree_on(comm, GI_AGREE_REGION, 0, 0, 0, st);
     if (all == GIN_OK)
         return region;
     gi_warn("net", "%llu bytes are not reached by the network: %s", (unsigned long long)bytes,

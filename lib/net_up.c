@@ -180,7 +180,7 @@ static int open_alike(struct gi_net *n, struct ballot *mine)
     gin_comm_t *comm = n->comm;
     struct ballot *all = malloc((size_t)comm->size * sizeof(*all));
     int st = all != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "no memory for %d ranks", comm->size);
-    st = gi_agree_on(comm, GI_AGREE_HEAP, 0, 0, 0, st);
+    st = gi_agree_on(comm, GI_AGREE_NETWORK, 0, 0, 0, st);
     if (st == GIN_OK)
         st = open_all(n, mine, all);
     for (int r = 0; st == GIN_OK && r < comm->size; r++)
@@ -256,7 +256,7 @@ int gi_net_up(gin_comm_t *comm)
         return GIN_OK;
     n = calloc(1, sizeof(*n));
     int st = n != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "no memory for the network");
-    st = gi_agree_on(comm, GI_AGREE_HEAP, 0, 0, 0, st);
+    st = gi_agree_on(comm, GI_AGREE_NETWORK, 0, 0, 0, st);
     if (st != GIN_OK) {
         free(n);
         return st;
@@ -269,7 +269,7 @@ int gi_net_up(gin_comm_t *comm)
                                : gi_fail(GIN_ENOMEM, "no memory for the network's chunks");
         if (st == GIN_OK)
             st = gi_net_drivers_start(n);
-        st = gi_agree_on(comm, GI_AGREE_HEAP, 0, 0, 0, st);
+        st = gi_agree_on(comm, GI_AGREE_NETWORK, 0, 0, 0, st);
     }
     if (st == GIN_OK) {
         describe(n, &mine);
