@@ -409,10 +409,12 @@ int perf_net_run(struct perf *p, int rounds, long iters)
         return 1;
     }
     rounds = rounds < MAX_ROUND ? rounds : MAX_ROUND;
-    bool by_engine = open_engine(p, &dev);
+    bool by_engine = open_engine(p, &dev), own_core = perf_core_own(p);
     if (p->rank == 0)
         printf("# %d ranks, %d rounds: medians (lowest - highest); ratios of times in a round\n",
                p->size, rounds);
+    if (p->rank == 0 && !own_core)
+        printf("# fewer cores than ranks: the figures are of cores shared out\n");
     for (int k = -1; k < rounds; k++) {
         one_round(p, k, iters);
         if (p->rank == 0)
@@ -422,6 +424,7 @@ int perf_net_run(struct perf *p, int rounds, long iters)
         if (rows[i].n != 0)
             print(&rows[i]);
     count_all(p);
+    perf_core_any();
     if (by_engine)
         perf_net_check(gin_devcomm_destroy(p->comm, &dev));
     return 0;
