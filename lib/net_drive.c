@@ -10,9 +10,11 @@
 
 #include "net_drive.h"
 
-#define EAGER    2000u /* idle rounds before it gives cores away; few where they are scarce */
+#define EAGER    2000u /* idle rounds before it gives cores away; few where they are alone */
 #define CROWDED  20u
-#define GIVE_NS  200000u /* between two looks while others drive the network */
+#define GIVE_NS  100000u /* between two looks while others drive the network, at first */
+#define GIVE_MAX 4u      /* it doubles so often, after as many looks each */
+#define OFTEN_NS 20000u  /* who drives it polls more often than that */
 #define NAP_NS   50000u  /* without descriptors to sleep on: the first nap, then longer ones */
 #define LONG_NS  1000000u
 #define SLEEP_NS 10000000u
@@ -101,6 +103,19 @@ static bool rest(struct gi_net_driver *t, uint32_t idle, bool crowded)
     return came;
 }
 
+/*
+ * Others have driven the network at so many looks on end. Each look takes a core from somebody, who
+ * may be the one that drives: the longer they have gone on, the likelier they will. Returns how
+ * many polls there are at least meanwhile, where they did.
+ */
+static uint32_t leave_it(uint32_t looks)
+{
+    uint32_t longer = looks / GIVE_MAX;
+    uint64_t ns = (uint64_t)GIVE_NS << (longer < GIVE_MAX ? longer : GIVE_MAX);
+    gi_os_sleep_ns(ns);
+    return (uint32_t)(ns / OFTEN_NS);
+}
+
 /* Some microseconds. */
 static void stand_back(bool crowded)
 {
@@ -114,17 +129,22 @@ static void *run(void *arg)
 {
     struct gi_net_driver *t = arg;
     struct gi_net *n = t->net;
-    bool crowded = gi_is_crowded(n->comm, 1 + (int)n->n_drivers);
-    uint32_t idle = 0;
+    int threads = 1 + (int)n->n_drivers;
+    bool crowded = gi_is_crowded(n->comm, threads);
+    /* Whoever drives feeds from engines' rings, too; here it is sooner, given a core for it. */
+    bool no_core = gi_os_cores() < threads;
+    uint32_t idle = 0, driven = 0, few = 0;
     enum gi_core_others others;
     gi_log_set_rank(n->comm->rank);
     while (atomic_load_explicit(&n->stop, memory_order_acquire) == 0) {
         bool sleeps = idle + 1 >= patience(crowded);
-        int events = gi_core_poll_left(n->core, t->index, sleeps, &others);
+        int events = gi_core_poll_left(n->core, t->index, sleeps, few, &others);
+        few = 0;
         idle = events > 0 || others != GI_CORE_NOBODY ? 0 : idle + 1;
         bool rings = atomic_load_explicit(&n->rings, memory_order_relaxed) != 0;
-        if (others == GI_CORE_DRIVES && !rings)
-            gi_os_sleep_ns(GIVE_NS);
+        driven = others == GI_CORE_DRIVES ? driven + 1 : 0;
+        if (driven != 0 && (no_core || !rings))
+            few = leave_it(driven);
         else if (others != GI_CORE_NOBODY)
             stand_back(crowded);
         else if (idle != 0 && rest(t, idle, crowded))

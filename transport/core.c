@@ -273,12 +273,12 @@ int gi_core_poll_some(struct gi_core *core)
     return poll_turn(core, NULL);
 }
 
-/* What others do with a context, since the last look. */
-static enum gi_core_others others_do(struct gi_core_ctx *ctx)
+/* What others do with a context, since the last look. So few polls are none. */
+static enum gi_core_others others_do(struct gi_core_ctx *ctx, uint32_t few)
 {
     uint32_t turn = gi_core_turn(ctx);
     uint64_t retired = atomic_load_explicit(&ctx->retired, memory_order_relaxed);
-    enum gi_core_others what = turn != ctx->polls_seen        ? GI_CORE_DRIVES
+    enum gi_core_others what = turn - ctx->polls_seen > few   ? GI_CORE_DRIVES
                                : retired == ctx->retired_seen ? GI_CORE_NOBODY
                                : ctx->left_out++ < PATIENCE   ? GI_CORE_POSTS
                                                               : GI_CORE_NOBODY;
@@ -289,7 +289,8 @@ static enum gi_core_others others_do(struct gi_core_ctx *ctx)
 
 /* Between a thread and the network that it posts to, polls are in the way: they contend for the
  * provider's lock, and make bundles leave before they are full. */
-int gi_core_poll_left(struct gi_core *core, uint32_t driver, bool all, enum gi_core_others *others)
+int gi_core_poll_left(struct gi_core *core, uint32_t driver, bool all, uint32_t few,
+                      enum gi_core_others *others)
 {
     uint32_t n = atomic_load_explicit(&core->n_ctx, memory_order_acquire);
     struct turn t = next_turn(n);
@@ -304,14 +305,14 @@ int gi_core_poll_left(struct gi_core *core, uint32_t driver, bool all, enum gi_c
                 events += poll_one(ctx, false);
             continue;
         }
-        enum gi_core_others what = others_do(ctx);
+        enum gi_core_others what = others_do(ctx, few);
         if (slept && driver != 0)
             what = GI_CORE_NOBODY; /* it was driver 0 */
         *others = what > *others ? what : *others;
         if (what != GI_CORE_NOBODY || !turn)
             continue;
         events += poll_one(ctx, false);
-        others_do(ctx);
+        others_do(ctx, 0);
         ctx->left_out = 0;
     }
     return events;

@@ -104,9 +104,10 @@ enum gi_core_others {
 };
 /* For a thread that stands in for others, one per driver, with its contexts: like
  * gi_core_poll_some(), but leaves out contexts that somebody else has driven since the last call,
- * and for some calls those where somebody posts; *others: the most of what they do. all: the quiet
- * ones, too, before a sleep. */
-int gi_core_poll_left(struct gi_core *core, uint32_t driver, bool all, enum gi_core_others *others);
+ * by more than `few` polls, and for some calls those where somebody posts; *others: the most of
+ * what they do. all: the quiet ones, too, before a sleep. */
+int gi_core_poll_left(struct gi_core *core, uint32_t driver, bool all, uint32_t few,
+                      enum gi_core_others *others);
 /*
  * Before sleeping: descriptors to poll(2) for input. Returns their number when the driver's
  * contexts may be slept on now, GI_CORE_BUSY when there is something to do, or somebody does it,
