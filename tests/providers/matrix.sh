@@ -3,13 +3,15 @@
 # The functional and litmus tests over networks: every rank is a host of its own by name, so that
 # all goes over the network. Runs in the build folder (or finds build/); prints a table.
 #
-#   matrix.sh [-n RANKS] [-m procs|threads] [-f FACTOR] [-w NETWORKS] [-b SECONDS] [-q] [PROGRAM...]
+#   matrix.sh [-n RANKS] [-m procs|threads] [-f FACTOR] [-w NETWORKS] [-b SECONDS] [-t SECONDS] [-q]
+#             [PROGRAM...]
 #
 # NETWORKS are names of the list below, blanks between them (default: all); PROGRAMs are names as
 # under tests/ (default: all that need no host of their own). -f: so many times fewer rounds;
-# -q: no table, only what failed. -b: begin at a place that the seed chooses, and nothing new after
-# so many seconds: what is left out is another run's. MATRIX_SEED repeats the dice. With
-# MP_BACKEND=engine in the environment the contexts are of the backend ENGINE.
+# -q: no table, only what failed; -t: deadline of a test, for slow machines. -b: begin at a place that
+# the seed chooses, and nothing new after so many seconds: what is left out is another run's.
+# MATRIX_SEED repeats the dice. With MP_BACKEND=engine in the environment the contexts are of the
+# backend ENGINE.
 # Status 77 where there is no network, 1 where something failed.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -22,6 +24,7 @@ tcp|tcp|
 rxm|tcp;ofi_rxm|
 shm|shm|
 sockets|sockets|
+vrxm|verbs;ofi_rxm|
 B64||hold=12,early=1
 B32||imm=32,hold=8,early=1
 B0||imm=0,hold=8
@@ -44,14 +47,15 @@ func/t_flush func/t_heap func/t_lsa func/t_put_get func/t_put_value func/t_signa
 func/t_status func/t_team func/t_threads func/t_window litmus/message litmus/order litmus/reset
 litmus/sets litmus/waits providers/failing'
 
-ranks='2 3' mode='' factor=10 quiet=0 wanted='' budget=0
-while getopts 'n:m:f:w:b:q' o; do
+ranks='2 3' mode='' factor=10 quiet=0 wanted='' budget=0 deadline=''
+while getopts 'n:m:f:w:b:t:q' o; do
     case $o in
         n) ranks=$OPTARG ;;
         m) mode=$OPTARG ;;
         f) factor=$OPTARG ;;
         w) wanted=$OPTARG ;;
         b) budget=$OPTARG ;;
+        t) deadline=$OPTARG ;;
         q) quiet=1 ;;
         *) exit 2 ;;
     esac
@@ -106,7 +110,7 @@ cell() {
         [ -z "${GINSHMEM_TEST_NET-}" ] || { result=- && return; } ;;
     esac
     # shellcheck disable=SC2086
-    timeout $((budget == 0 ? 600 : 240)) "tests/$2" -n "$ranks" ${mode:+-m "$mode"} -H ABCDEFGH -f "$factor" $more >"$log" 2>&1
+    timeout $((budget == 0 ? 600 : 240)) "tests/$2" -n "$ranks" ${mode:+-m "$mode"} ${deadline:+-t "$deadline"} -H ABCDEFGH -f "$factor" $more >"$log" 2>&1
     rc=$?
     case $rc in
         0) result=ok ;;
