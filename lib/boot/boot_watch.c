@@ -32,21 +32,48 @@ static bool learn(struct gi_watch *w, const struct gi_watch_news *n)
     return first;
 }
 
-/* To all but where it came from; the dead one itself is told, for it may be only stopped. */
-static void spread(struct gi_watch *w, const struct gi_watch_news *n,
-                   const struct gi_watch_edge *from)
+/* False: no memory, and the list is as it was. */
+static bool append(struct gi_watch_list *list, const struct gi_watch_news *n)
+{
+    if (list->n == list->cap) {
+        unsigned cap = list->cap * 2 + 4;
+        struct gi_watch_news *more = realloc(list->news, cap * sizeof(*more));
+        if (more == NULL)
+            return false;
+        list->news = more;
+        list->cap = cap;
+    }
+    list->news[list->n++] = *n;
+    return true;
+}
+
+static void send_news(struct gi_watch_edge *e, const struct gi_watch_news *n)
 {
     struct gi_watch_frame f = {
         .magic = GI_WATCH_MAGIC, .kind = GI_FRAME_NEWS, .news = (uint16_t)n->kind, .rank = n->rank};
     memcpy(f.why, n->why, sizeof(f.why));
-    for (unsigned i = 0; i < w->n_edges; i++) {
-        struct gi_watch_edge *e = &w->edges[i];
-        if (e == from || e->step != GI_EDGE_UP)
-            continue;
-        (void)gi_watch_send(e, &f); /* a loss shows in reading */
-        if (n->kind == GI_WATCH_DEAD && e->rank == n->rank)
-            e->step = GI_EDGE_DEAD;
-    }
+    (void)gi_watch_send(e, &f); /* a loss shows in reading */
+    if (n->kind == GI_WATCH_DEAD && e->rank == n->rank && e->step == GI_EDGE_UP)
+        e->step = GI_EDGE_DEAD;
+}
+
+/*
+ * To all but where it came from; the dead one itself is told, for it may be only stopped. It is
+ * kept for the connections that are not there yet.
+ */
+static void spread(struct gi_watch *w, const struct gi_watch_news *n,
+                   const struct gi_watch_edge *from)
+{
+    (void)append(&w->kept, n); /* without memory only the late ones miss it */
+    for (unsigned i = 0; i < w->n_edges; i++)
+        if (&w->edges[i] != from && w->edges[i].step == GI_EDGE_UP)
+            send_news(&w->edges[i], n);
+}
+
+void gi_watch_catch_up(struct gi_watch *w, struct gi_watch_edge *e)
+{
+    for (unsigned i = 0; i < w->kept.n; i++)
+        send_news(e, &w->kept.news[i]);
 }
 
 /* Somebody else's news, or what this thread found out. */
@@ -97,18 +124,8 @@ void gi_watch_tell(struct gi_watch *w, const struct gi_watch_news *n)
     if (!learn(w, n))
         return;
     pthread_mutex_lock(&w->lock);
-    if (w->n_told == w->told_cap) {
-        unsigned cap = w->told_cap * 2 + 4;
-        struct gi_watch_news *more = realloc(w->told, cap * sizeof(*more));
-        if (more != NULL) {
-            w->told = more;
-            w->told_cap = cap;
-        }
-    }
-    if (w->n_told < w->told_cap) {
-        w->told[w->n_told++] = *n;
+    if (append(&w->told, n))
         w->idle = false;
-    }
     pthread_mutex_unlock(&w->lock);
     (void)gi_os_write(w->bell[1], "", 1);
 }
@@ -119,10 +136,10 @@ static bool take_told(struct gi_watch *w)
     struct gi_watch_news n;
     for (;;) {
         pthread_mutex_lock(&w->lock);
-        bool stop = w->stop, any = w->n_told > 0;
+        bool stop = w->stop, any = w->told.n > 0;
         if (any) {
-            n = w->told[0];
-            memmove(w->told, w->told + 1, --w->n_told * sizeof(n));
+            n = w->told.news[0];
+            memmove(w->told.news, w->told.news + 1, --w->told.n * sizeof(n));
         }
         pthread_mutex_unlock(&w->lock);
         if (!any)
@@ -189,10 +206,10 @@ static bool show_state(struct gi_watch *w)
     for (unsigned i = 0; i < w->n_edges; i++) {
         const struct gi_watch_edge *e = &w->edges[i];
         settled = settled && (e->step >= GI_EDGE_UP || e->tries >= GI_WATCH_TRIES);
-        idle = idle && e->out_n == 0;
+        idle = idle && (e->out_n == 0 || e->step == GI_EDGE_DEAD); /* the dead take nothing */
     }
     pthread_mutex_lock(&w->lock);
-    idle = idle && w->n_told == 0;
+    idle = idle && w->told.n == 0;
     if (w->settled != settled || w->idle != idle)
         pthread_cond_broadcast(&w->cond);
     w->settled = settled;
@@ -255,8 +272,11 @@ static void leave(struct gi_watch *w, struct pollfd *polls)
     struct gi_watch_frame f = {.magic = GI_WATCH_MAGIC, .kind = GI_FRAME_FAREWELL};
     uint64_t until = gi_deadline_in(FAREWELL_NS);
     for (unsigned i = 0; i < w->n_edges; i++)
-        if (w->edges[i].step >= GI_EDGE_ANSWERED && w->edges[i].step <= GI_EDGE_DEAD)
+        if (w->edges[i].step >= GI_EDGE_ANSWERED && w->edges[i].step <= GI_EDGE_DEAD) {
+            if (w->edges[i].step == GI_EDGE_ANSWERED)
+                gi_watch_catch_up(w, &w->edges[i]); /* it may think this connection up */
             (void)gi_watch_send(&w->edges[i], &f);
+        }
     while (!show_state(w) && gi_now_ns() < until) {
         unsigned n = fill_polls(w, polls);
         (void)gi_os_poll(polls, n, until);
@@ -294,7 +314,8 @@ static void free_watch(struct gi_watch *w)
             gi_os_close(w->bell[i]);
     pthread_cond_destroy(&w->cond);
     pthread_mutex_destroy(&w->lock);
-    free(w->told);
+    free(w->told.news);
+    free(w->kept.news);
     free(w->known);
     free(w->edges);
     free(w);

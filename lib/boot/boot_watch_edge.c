@@ -188,11 +188,12 @@ static void try_next(struct gi_watch_edge *e, const char *why)
         gi_info("watch", "rank %d is at none of its %u addresses yet: %s", e->rank, e->card.n, why);
 }
 
-static void come_up(struct gi_watch_edge *e)
+static void come_up(struct gi_watch *w, struct gi_watch_edge *e)
 {
     e->step = GI_EDGE_UP;
     e->until = GI_NEVER;
     e->heard = gi_now_ns();
+    gi_watch_catch_up(w, e);
 }
 
 static void go_on(struct gi_watch *w, struct gi_watch_edge *e)
@@ -260,8 +261,9 @@ static void asked_ready(struct gi_watch *w, struct gi_watch_edge *e)
         try_next(e, r < 0 ? gi_os_strerror(r) : "a stranger answers");
         return;
     }
-    come_up(e);
-    if (!gi_watch_send(e, &beat))
+    bool sent = gi_watch_send(e, &beat); /* first, so that the other side is up for what follows */
+    come_up(w, e);
+    if (!sent)
         gi_watch_lost(w, e, "its connection ended");
 }
 
@@ -272,7 +274,7 @@ static void read_frames(struct gi_watch *w, struct gi_watch_edge *e)
            (r = pull(e->fd, &e->in, &e->got)) != 0) {
         bool sane = r > 0 && e->in.magic == GI_WATCH_MAGIC;
         if (sane && e->step == GI_EDGE_ANSWERED)
-            come_up(e);
+            come_up(w, e);
         if (sane)
             gi_watch_frame_came(w, e, &e->in);
         else if (e->step == GI_EDGE_ANSWERED)

@@ -77,6 +77,11 @@ struct gi_watch_caller {
     size_t got;
 };
 
+struct gi_watch_list {
+    struct gi_watch_news *news;
+    unsigned n, cap;
+};
+
 struct gi_watch {
     struct gi_watch_config config;
     struct gi_watch_card card; /* mine */
@@ -87,17 +92,17 @@ struct gi_watch {
     struct gi_watch_caller callers[GI_WATCH_CALLERS];
     unsigned n_callers;
     uint64_t next_beat;
-    uint64_t awake;      /* when the thread was last known to run; 0: not yet */
-    uint64_t deaf_until; /* nobody is let in before: descriptors are used up */
+    uint64_t awake;            /* when the thread was last known to run; 0: not yet */
+    struct gi_watch_list kept; /* all news so far, for connections that come up late */
+    uint64_t deaf_until;       /* nobody is let in before: descriptors are used up */
     pthread_t thread;
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t cond;
-    unsigned char *known;       /* by rank: its death; [size]: that all is over */
-    struct gi_watch_news *told; /* for the thread */
-    unsigned n_told, told_cap;
-    bool settled; /* all connections are there, or will not be */
-    bool idle;    /* nothing told is unsent */
+    unsigned char *known;      /* by rank: its death; [size]: that all is over */
+    struct gi_watch_list told; /* for the thread */
+    bool settled;              /* all connections are there, or will not be */
+    bool idle;                 /* nothing told is unsent */
     bool stop;
 };
 
@@ -120,6 +125,8 @@ void gi_watch_edge_end(struct gi_watch_edge *e, enum gi_watch_step step);
 /* boot_watch.c */
 void gi_watch_frame_came(struct gi_watch *w, struct gi_watch_edge *e,
                          const struct gi_watch_frame *f);
+/* A connection has come up: send the news that there has been. */
+void gi_watch_catch_up(struct gi_watch *w, struct gi_watch_edge *e);
 /* The connection of a neighbour that is UP has ended. */
 void gi_watch_lost(struct gi_watch *w, struct gi_watch_edge *e, const char *why);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The watch by itself: who is connected with whom, and news among ranks that are threads. */
+#include <arpa/inet.h>
+#include <errno.h>
 #include <ginshmem/status.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +139,91 @@ TEST(news_reach_all_once)
         EXPECT_EQ_INT(job.over[r], r != 2);
     }
     pthread_barrier_destroy(&job.all);
+}
+
+/* ---- a connection that comes up late brings the news that there were ---- */
+
+static struct gi_watch_card late[2];
+
+static int gather_late(void *arg, const void *mine, void *all, size_t bytes)
+{
+    (void)arg;
+    memcpy(&late[0], mine, sizeof(late[0]));
+    memcpy(all, late, 2 * bytes);
+    return GIN_OK;
+}
+
+static void hear_nothing(void *arg, const struct gi_watch_news *n)
+{
+    (void)arg;
+    (void)n;
+}
+
+static bool read_frame(int fd, struct gi_watch_frame *f)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    size_t got = 0;
+    while (got < sizeof(*f)) {
+        if (!EXPECT_EQ_INT(gi_os_poll(&p, 1, gi_deadline_in(PATIENCE)), 1))
+            return false;
+        ssize_t n = gi_sock_recv(fd, (char *)f + got, sizeof(*f) - got);
+        if (n != -EAGAIN && !EXPECT(n > 0))
+            return false;
+        got += n > 0 ? (size_t)n : 0;
+    }
+    return EXPECT_EQ_INT(f->magic, GI_WATCH_MAGIC);
+}
+
+/* Rank 1 in the test's words: it answers a hello and waits for both pieces of news. */
+static void hear_old_news(int fd)
+{
+    struct gi_watch_frame f;
+    if (!read_frame(fd, &f))
+        return;
+    EXPECT_EQ_INT(f.kind, GI_FRAME_HELLO);
+    f = (struct gi_watch_frame){.magic = GI_WATCH_MAGIC, .kind = GI_FRAME_HELLO, .rank = 1};
+    memcpy(f.key, late[0].key, sizeof(f.key));
+    EXPECT_EQ_INT(gi_sock_send(fd, &f, sizeof(f), NULL, 0), sizeof(f));
+    for (unsigned seen = 0; seen != 3u;) {
+        if (!read_frame(fd, &f))
+            return;
+        if (f.kind != GI_FRAME_NEWS)
+            continue;
+        EXPECT_EQ_STR(f.why, f.news == GI_WATCH_OVER ? "rank 0 says so" : "rank 1 is dead: a test");
+        seen |= f.news == GI_WATCH_OVER ? 1u : 2u;
+    }
+}
+
+TEST(old_news_reach_who_comes_late)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct pollfd p = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .events = POLLIN};
+    struct gi_watch_news over = {0, GI_WATCH_OVER, "rank 0 says so"};
+    struct gi_watch_news dead = {1, GI_WATCH_DEAD, "rank 1 is dead: a test"};
+    struct gi_watch_config c = {
+        .size = 2, .silence_ns = PATIENCE, .gather = gather_late, .hear = hear_nothing};
+    struct gi_watch *w = NULL;
+    EXPECT_EQ_INT(bind(p.fd, (struct sockaddr *)&a, sizeof(a)), 0); /* it does not listen yet */
+    late[1] = (struct gi_watch_card){.key = {1, 2}, .n = 1};
+    late[1].place[0].family = AF_INET;
+    late[1].place[0].port = gi_sock_port(p.fd);
+    memcpy(late[1].place[0].addr, &a.sin_addr, 4);
+    EXPECT_EQ_INT(gi_watch_open(&c, &w), GIN_OK);
+    EXPECT(w != NULL);
+    if (w == NULL)
+        return;
+    gi_watch_tell(w, &over);
+    gi_watch_tell(w, &dead);
+    EXPECT(gi_watch_flush(w, gi_deadline_in(PATIENCE)));
+    EXPECT_EQ_INT(listen(p.fd, 4), 0);
+    EXPECT_EQ_INT(gi_os_poll(&p, 1, gi_deadline_in(PATIENCE)), 1);
+    int fd = gi_os_accept(p.fd, NULL, NULL, 0);
+    if (EXPECT(fd >= 0)) {
+        hear_old_news(fd);
+        gi_os_close(fd);
+    }
+    gi_watch_close(w);
+    gi_os_close(p.fd);
 }
 
 /* ---- who was stopped accuses nobody ---- */
