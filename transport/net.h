@@ -46,7 +46,8 @@ enum gi_net_dc {
 /* Of a lane, to one peer. Filled from what the provider promises, corrected by a table of quirks
  * and by a self-test. */
 struct gi_net_caps {
-    /* order */
+    /* Order. It holds for failures, too: what stays behind a post does not arrive where that one
+     * fails, for a signal may be among it. A network that goes on after failures has no order. */
     uint64_t waw_bytes; /* writes up to this size stay behind earlier writes; 0: unordered */
     bool saw;           /* a message stays behind earlier writes */
     bool was;           /* a write (its immediate, too) stays behind earlier messages */

@@ -307,6 +307,46 @@ static unsigned run_same_word(struct bed *b)
     return violations + (*word != 10 * ROUNDS);
 }
 
+/* ---- failures ---- */
+
+/* A put fails, and behind it comes, before that is known, one whose strong signal tells of both. */
+static void signal_behind(const char *mask, enum gi_fault_call call, uint64_t bytes, uint32_t hold)
+{
+    struct bed b = {.seed = PT_SEED, .peer_timeout_ns = 200000000u};
+    pt_step("%s, call %d, %u bytes, %u held", mask, (int)call, (unsigned)bytes, hold);
+    if (!bed_open(&b, bed_mask(mask), 2))
+        return;
+    struct gi_fault_plan plan = {.provider_error = 5, .hold = hold};
+    plan.first[call] = plan.count[call] = 1;
+    plan.status[call] = GIN_ENET;
+    gi_fault_set(b.rank[0].domain, &plan);
+    memset(b.rank[0].memory + SRC, 0x5a, bytes);
+    struct gi_core_put p = bed_make_put(&b, 0, 64, SRC, bytes);
+    gi_core_put(b.rank[0].ctx, 1, &p);
+    p = bed_make_put(&b, 0, 65536, SRC, bytes);
+    p.action = bed_slot(0, 1, true);
+    gi_core_put(b.rank[0].ctx, 1, &p);
+    int st = bed_quiet(&b, 0, 1);
+    bed_idle(&b);
+    EXPECT(st == GIN_OK || st == GIN_ENET);
+    if (bed_signal(&b, 1, 0) != 0) {
+        EXPECT_FILLED(b.rank[1].memory + 64, bytes, 0x5a);
+        EXPECT_FILLED(b.rank[1].memory + 65536, bytes, 0x5a);
+    }
+    bed_close(&b);
+}
+
+TEST(no_signal_passes_a_put_that_failed)
+{
+    static const char *const masks[] = {"A", "B64", "B0", "C64", "C-no-dc", "D"};
+    for (size_t m = 0; m < sizeof(masks) / sizeof(masks[0]); m++)
+        for (uint32_t hold = 0; hold <= 4; hold += 4) {
+            signal_behind(masks[m], GI_FAULT_WRITE, 5000, hold);
+            signal_behind(masks[m], GI_FAULT_WRITE, 30, hold);
+            signal_behind(masks[m], GI_FAULT_MSG, 30, hold);
+        }
+}
+
 /* ---- all of it on all classes ---- */
 
 typedef unsigned (*litmus_fn)(struct bed *b);

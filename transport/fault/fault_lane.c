@@ -3,7 +3,8 @@
  * The fault wrapper's lane. A post that is held back is a copy of what was asked for; each progress
  * lets some go, any that the record's order allows to overtake what is in front of it. What
  * breaks the record's own rules (too long, an immediate too wide, an unregistered source ...) is
- * refused with GIN_EINVAL, so that a core that does not obey is caught.
+ * refused with GIN_EINVAL, so that a core that does not obey is caught. Order holds for failures,
+ * too (net.h): what would have stayed behind a post that failed fails with it.
  */
 #include "transport/fault/fault_int.h"
 
@@ -32,6 +33,12 @@ struct news {
     char text[128];
 };
 
+/* What failed to a peer: what is ordered behind it fails as well. */
+struct broken {
+    unsigned kinds; /* bits of enum kind */
+    int status, error;
+};
+
 struct fault_lane {
     struct gi_net_lane head;
     struct fault_domain *d;
@@ -41,7 +48,8 @@ struct fault_lane {
     struct held *held, *flying; /* held: in order */
     struct news *news, **news_end;
     uint32_t n_held, in_use;
-    int more; /* peer to which the last post was to be followed by another, or -1 */
+    struct broken *broken; /* by peer */
+    int more;              /* peer to which the last post was to be followed by another, or -1 */
 };
 
 static void done(void *arg, struct gi_net_request *req);
@@ -80,8 +88,11 @@ int gi_fault_lane_open(struct gi_net_domain *domain, const struct gi_net_lane_co
         .head = {.ops = &gi_fault_ops}, .d = d, .ops = d->inner->ops, .handler = config->handler};
     l->news_end = &l->news;
     l->more = -1;
-    st = l->ops->lane_open(d->inner, &c, &l->inner);
+    l->broken = calloc((size_t)d->size, sizeof(*l->broken));
+    st = l->broken != NULL ? l->ops->lane_open(d->inner, &c, &l->inner)
+                           : gi_fail(GIN_ENOMEM, "no memory for the fault wrapper's lane");
     if (st != GIN_OK) {
+        free(l->broken);
         free(l);
         return st;
     }
@@ -114,6 +125,7 @@ void gi_fault_lane_close(struct gi_net_lane *lane)
         l->news = n->next;
         free(n);
     }
+    free(l->broken);
     free(l);
 }
 
@@ -186,6 +198,16 @@ static void done(void *arg, struct gi_net_request *req)
         l->handler.done(l->handler.arg, told);
 }
 
+static void note_failure(struct fault_lane *l, const struct held *h, int status, int error)
+{
+    struct broken *b = &l->broken[h->io.peer];
+    if (h->kind == K_READ) /* nothing is ordered behind those */
+        return;
+    b->kinds |= 1u << h->kind;
+    b->status = status;
+    b->error = error;
+}
+
 static void failed(void *arg, struct gi_net_request *req, int peer, int status, int error,
                    const char *text)
 {
@@ -195,6 +217,7 @@ static void failed(void *arg, struct gi_net_request *req, int peer, int status, 
     if (h != NULL) {
         peer = h->io.peer;
         told = h->io.req;
+        note_failure(l, h, status, error);
         take_off(&l->flying, h);
         free_held(l, h);
     }
@@ -215,6 +238,16 @@ static bool stays_behind(const struct gi_net_caps *c, const struct held *a, cons
     case K_READ: return write && c->raw;
     default: return (b->io.flags & GI_NET_FENCE) != 0 || (write && c->amo_ordered);
     }
+}
+
+/* Something failed that it stays behind: it must not arrive either. */
+static bool follows_failure(const struct fault_lane *l, const struct held *h)
+{
+    struct held a = {.io.peer = h->io.peer};
+    for (a.kind = K_WRITE; a.kind <= K_MSG; a.kind++)
+        if ((l->broken[h->io.peer].kinds & 1u << a.kind) != 0 && stays_behind(&l->d->caps, &a, h))
+            return true;
+    return false;
 }
 
 static bool inner_fences(const struct fault_lane *l)
@@ -369,8 +402,15 @@ static int post(struct fault_lane *l, const struct held *what, enum gi_fault_cal
     int st = gi_fault_call(d, call);
     if (st == GIN_EAGAIN)
         return st;
-    if (st != GIN_OK)
+    if (st != GIN_OK) {
+        note_failure(l, what, st, plan.provider_error);
         return tell_later(l, what->io.req, what->io.peer, st, plan.provider_error, "made to fail");
+    }
+    if (follows_failure(l, what)) {
+        const struct broken *b = &l->broken[what->io.peer];
+        return tell_later(l, what->io.req, what->io.peer, b->status, b->error,
+                          "behind what failed");
+    }
     st = take(l, what, &plan);
     if (st == GIN_EAGAIN)
         gi_fault_uncount(d, call);
@@ -411,6 +451,7 @@ static bool give_up(struct fault_lane *l, struct held *h, int status)
     const char *text = gin_last_status() == status ? gin_last_error() : "refused";
     if (tell_later(l, h->io.req, h->io.peer, status, 0, text) != GIN_OK)
         return false;
+    note_failure(l, h, status, 0);
     take_off(&l->held, h);
     l->n_held--;
     free_held(l, h);
