@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/amo.h"
 #include "net_ops.h"
 #include "ops.h"
 
@@ -27,54 +28,6 @@ static const char *const names[2][GIN_I_AMO_CAS + 1] = {NAMES("32"), NAMES("")};
 static const char *name_of(enum gin_i_amo_op op, uint32_t bytes)
 {
     return names[bytes == 8][op];
-}
-
-/* The word before. */
-static uint64_t apply64(uint64_t *w, enum gin_i_amo_op op, uint64_t value, uint64_t expected)
-{
-    switch (op) {
-    case GIN_I_AMO_SET:
-    case GIN_I_AMO_SWAP: return __atomic_exchange_n(w, value, __ATOMIC_RELAXED);
-    case GIN_I_AMO_ADD:
-    case GIN_I_AMO_FETCH_ADD: return __atomic_fetch_add(w, value, __ATOMIC_RELAXED);
-    case GIN_I_AMO_AND:
-    case GIN_I_AMO_FETCH_AND: return __atomic_fetch_and(w, value, __ATOMIC_RELAXED);
-    case GIN_I_AMO_OR:
-    case GIN_I_AMO_FETCH_OR: return __atomic_fetch_or(w, value, __ATOMIC_RELAXED);
-    case GIN_I_AMO_XOR:
-    case GIN_I_AMO_FETCH_XOR: return __atomic_fetch_xor(w, value, __ATOMIC_RELAXED);
-    case GIN_I_AMO_FETCH: return GIN_LOAD_RELAXED(w);
-    case GIN_I_AMO_CAS: break;
-    }
-    __atomic_compare_exchange_n(w, &expected, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return expected;
-}
-
-static uint32_t apply32(uint32_t *w, enum gin_i_amo_op op, uint32_t value, uint32_t expected)
-{
-    switch (op) {
-    case GIN_I_AMO_SET:
-    case GIN_I_AMO_SWAP: return __atomic_exchange_n(w, value, __ATOMIC_RELAXED);
-    case GIN_I_AMO_ADD:
-    case GIN_I_AMO_FETCH_ADD: return __atomic_fetch_add(w, value, __ATOMIC_RELAXED);
-    case GIN_I_AMO_AND:
-    case GIN_I_AMO_FETCH_AND: return __atomic_fetch_and(w, value, __ATOMIC_RELAXED);
-    case GIN_I_AMO_OR:
-    case GIN_I_AMO_FETCH_OR: return __atomic_fetch_or(w, value, __ATOMIC_RELAXED);
-    case GIN_I_AMO_XOR:
-    case GIN_I_AMO_FETCH_XOR: return __atomic_fetch_xor(w, value, __ATOMIC_RELAXED);
-    case GIN_I_AMO_FETCH: return GIN_LOAD_RELAXED(w);
-    case GIN_I_AMO_CAS: break;
-    }
-    __atomic_compare_exchange_n(w, &expected, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return expected;
-}
-
-uint64_t gi_amo_apply(void *word, enum gin_i_amo_op op, uint32_t bytes, uint64_t value,
-                      uint64_t expected)
-{
-    return bytes == 8 ? apply64(word, op, value, expected)
-                      : apply32(word, op, (uint32_t)value, (uint32_t)expected);
 }
 
 /* This process's address of the word, or its place in GPU memory; neither: the rank's engine

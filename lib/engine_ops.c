@@ -7,7 +7,7 @@
 #include "engine_int.h"
 
 #include <inttypes.h>
-#include "ops.h"
+#include "base/amo.h"
 
 int gi_engine_copy(const struct gi_job *j, struct gi_request *q, uint64_t to, uint64_t from,
                    uint64_t bytes)

@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/amo.h"
 #include "engine_int.h"
-#include "ops.h"
 
 #define PATIENCE 100000u /* polls of a stamp between two looks at the GPU */
 

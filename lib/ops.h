@@ -36,8 +36,4 @@ int gi_op_gpu_word(gin_comm_t *comm, const struct gi_gpu_spot *p, enum gin_i_amo
 int gi_op_live(const gin_t *g, const char *call, const struct gin_i_window *w, uint64_t off,
                uint64_t bytes);
 
-/* Apply an atomic operation to an aligned word of 4 or 8 bytes; the word before. */
-uint64_t gi_amo_apply(void *word, enum gin_i_amo_op op, uint32_t bytes, uint64_t value,
-                      uint64_t expected);
-
 #endif

@@ -4,31 +4,8 @@
  * they mix with those of ranks that reach the word by load and store. Old values come back in a
  * reply that names the operation's place in the pool and how often that was used.
  */
+#include "base/amo.h"
 #include "transport/core_int.h"
-
-#define APPLY(type)                                                                         \
-    static uint64_t apply_##type(type *at, enum gin_i_amo_op op, type value, type expected) \
-    {                                                                                       \
-        switch (op) {                                                                       \
-        case GIN_I_AMO_SET: __atomic_store_n(at, value, __ATOMIC_SEQ_CST); return 0;        \
-        case GIN_I_AMO_ADD:                                                                 \
-        case GIN_I_AMO_FETCH_ADD: return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);   \
-        case GIN_I_AMO_AND:                                                                 \
-        case GIN_I_AMO_FETCH_AND: return __atomic_fetch_and(at, value, __ATOMIC_SEQ_CST);   \
-        case GIN_I_AMO_OR:                                                                  \
-        case GIN_I_AMO_FETCH_OR: return __atomic_fetch_or(at, value, __ATOMIC_SEQ_CST);     \
-        case GIN_I_AMO_XOR:                                                                 \
-        case GIN_I_AMO_FETCH_XOR: return __atomic_fetch_xor(at, value, __ATOMIC_SEQ_CST);   \
-        case GIN_I_AMO_SWAP: return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);       \
-        case GIN_I_AMO_CAS:                                                                 \
-            __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_SEQ_CST,      \
-                                        __ATOMIC_SEQ_CST);                                  \
-            return expected;                                                                \
-        default: return __atomic_load_n(at, __ATOMIC_SEQ_CST);                              \
-        }                                                                                   \
-    }
-APPLY(uint32_t)
-APPLY(uint64_t)
 
 /* Where it is. GIN_ENOTSUP: for hooks.apply, if there is one. */
 int gi_core_word(const struct gi_core_ctx *ctx, const struct gi_core_update *u, void **at)
@@ -49,10 +26,7 @@ int gi_core_apply(struct gi_core_ctx *ctx, const struct gi_core_update *u, uint6
         return h->apply(h->arg, u, old);
     if (st != GIN_OK)
         return st;
-    if (u->bytes == 4)
-        *old = apply_uint32_t(at, u->op, (uint32_t)u->value, (uint32_t)u->expected);
-    else
-        *old = apply_uint64_t(at, u->op, u->value, u->expected);
+    *old = gi_amo_apply(at, u->op, u->bytes, u->value, u->expected);
     return GIN_OK;
 }
 
