@@ -80,8 +80,7 @@ int gi_os_peer(int fd, pid_t *pid, uid_t *uid); /* who is at the other end of a 
 int gi_os_set_option(int fd, int level, int option, int value);
 int gi_os_sockname(int fd, struct sockaddr *sa, uint32_t *len); /* *len: room in, length out */
 int gi_os_peername(int fd, struct sockaddr *sa, uint32_t *len);
-int gi_os_pair(int fd[2]); /* connected to each other; neither blocks */
-int gi_os_dup(int fd);     /* another descriptor, close-on-exec and above 2 */
+int gi_os_dup(int fd); /* another descriptor, close-on-exec and above 2 */
 
 /* Processes */
 int gi_os_pidfd_open(pid_t pid);

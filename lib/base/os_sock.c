@@ -295,8 +295,3 @@ int gi_os_dup(int fd)
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     return copy < 0 ? -errno : copy;
 }
-
-int gi_os_pair(int fd[2])
-{
-    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd) != 0 ? -errno : 0;
-}

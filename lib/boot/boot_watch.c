@@ -127,7 +127,7 @@ void gi_watch_tell(struct gi_watch *w, const struct gi_watch_news *n)
     if (append(&w->told, n))
         w->idle = false;
     pthread_mutex_unlock(&w->lock);
-    (void)gi_os_write(w->bell[1], "", 1);
+    gi_os_bell_ring(w->bell);
 }
 
 /* What others of this rank told. True: the end has been asked for. */
@@ -221,7 +221,7 @@ static bool show_state(struct gi_watch *w)
 static unsigned fill_polls(struct gi_watch *w, struct pollfd *p)
 {
     unsigned n = 0;
-    p[n++] = (struct pollfd){.fd = w->bell[0], .events = POLLIN};
+    p[n++] = (struct pollfd){.fd = w->bell, .events = POLLIN};
     bool deaf = gi_now_ns() < w->deaf_until;
     p[n++] = (struct pollfd){.fd = deaf ? -1 : w->listener, .events = POLLIN};
     for (unsigned i = 0; i < w->n_edges; i++) {
@@ -237,10 +237,9 @@ static unsigned fill_polls(struct gi_watch *w, struct pollfd *p)
 
 static void serve(struct gi_watch *w, const struct pollfd *p)
 {
-    char bytes[64];
     uint64_t now = gi_now_ns();
-    while (p[0].revents != 0 && gi_os_read(w->bell[0], bytes, sizeof(bytes)) > 0)
-        continue;
+    if (p[0].revents != 0)
+        gi_os_bell_answer(w->bell);
     for (unsigned i = 0; i < w->n_edges; i++)
         if (p[2 + i].revents != 0)
             gi_watch_edge_ready(w, &w->edges[i], p[2 + i].revents);
@@ -309,9 +308,8 @@ static void free_watch(struct gi_watch *w)
         gi_os_close(w->callers[i].fd);
     if (w->listener >= 0)
         gi_os_close(w->listener);
-    for (int i = 0; i < 2; i++)
-        if (w->bell[i] >= 0)
-            gi_os_close(w->bell[i]);
+    if (w->bell >= 0)
+        gi_os_close(w->bell);
     pthread_cond_destroy(&w->cond);
     pthread_mutex_destroy(&w->lock);
     free(w->told.news);
@@ -328,7 +326,8 @@ static struct gi_watch *new_watch(const struct gi_watch_config *config)
     if (w == NULL)
         return NULL;
     w->config = *config;
-    w->listener = w->bell[0] = w->bell[1] = -1;
+    w->listener = -1;
+    w->bell = gi_os_bell();
     w->next_beat = 0;
     w->n_edges = gi_watch_neighbours(config->rank, config->size, NULL);
     pthread_mutex_init(&w->lock, NULL);
@@ -340,7 +339,7 @@ static struct gi_watch *new_watch(const struct gi_watch_config *config)
     w->edges = calloc(w->n_edges + 1, sizeof(*w->edges));
     if (w->edges != NULL)
         gi_watch_neighbours(config->rank, config->size, w->edges);
-    if (w->known != NULL && w->edges != NULL && gi_os_pair(w->bell) == 0)
+    if (w->known != NULL && w->edges != NULL && w->bell >= 0)
         return w;
     free_watch(w);
     return NULL;
@@ -408,7 +407,7 @@ void gi_watch_close(struct gi_watch *w)
     pthread_mutex_lock(&w->lock);
     w->stop = true;
     pthread_mutex_unlock(&w->lock);
-    (void)gi_os_write(w->bell[1], "", 1);
+    gi_os_bell_ring(w->bell);
     pthread_join(w->thread, NULL);
     free_watch(w);
 }
@@ -429,6 +428,5 @@ void gi_watch_forked(struct gi_watch *w)
     for (unsigned i = 0; i < w->n_callers; i++)
         let_go(&w->callers[i].fd);
     let_go(&w->listener);
-    let_go(&w->bell[0]);
-    let_go(&w->bell[1]);
+    let_go(&w->bell);
 }

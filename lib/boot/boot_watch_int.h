@@ -86,7 +86,7 @@ struct gi_watch {
     struct gi_watch_config config;
     struct gi_watch_card card; /* mine */
     int listener;
-    int bell[2]; /* [1] rings, [0] hears: something was told, or the end */
+    int bell; /* something was told, or the end */
     struct gi_watch_edge *edges;
     unsigned n_edges;
     struct gi_watch_caller callers[GI_WATCH_CALLERS];
