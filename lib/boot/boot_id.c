@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,15 +29,11 @@
 /* What the 128 bytes of an id hold. */
 struct id {
     uint32_t magic;
-    uint16_t port;
+    uint16_t port; /* of all addresses */
     uint8_t n_addrs, zero;
     uint64_t job;
     unsigned char secret[ID_SECRET];
-    struct {
-        uint16_t family, zero;
-        uint32_t scope;
-        unsigned char bytes[16];
-    } addr[ID_ADDRS];
+    struct gi_addr_packed addr[ID_ADDRS];
     unsigned char pad[128 - 48 - 24 * ID_ADDRS];
 };
 _Static_assert(sizeof(struct id) == sizeof(struct gin_unique_id), "an id fills its 128 bytes");
@@ -52,39 +47,6 @@ struct pending {
 };
 static struct pending *pending;
 static pthread_mutex_t pending_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void pack_addr(struct id *id, const struct gi_addr *a)
-{
-    int i = id->n_addrs++;
-
-    id->addr[i].family = a->sa.ss_family;
-    if (a->sa.ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&a->sa;
-        memcpy(id->addr[i].bytes, &in6->sin6_addr, 16);
-        id->addr[i].scope = in6->sin6_scope_id;
-    } else {
-        memcpy(id->addr[i].bytes, &((const struct sockaddr_in *)&a->sa)->sin_addr, 4);
-    }
-}
-
-static bool unpack_addr(const struct id *id, int i, struct gi_addr *a)
-{
-    memset(a, 0, sizeof(*a));
-    a->sa.ss_family = id->addr[i].family;
-    if (id->addr[i].family == AF_INET6) {
-        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&a->sa;
-        memcpy(&in6->sin6_addr, id->addr[i].bytes, 16);
-        in6->sin6_scope_id = id->addr[i].scope;
-        a->len = sizeof(*in6);
-    } else if (id->addr[i].family == AF_INET) {
-        memcpy(&((struct sockaddr_in *)&a->sa)->sin_addr, id->addr[i].bytes, 4);
-        a->len = sizeof(struct sockaddr_in);
-    } else {
-        return false;
-    }
-    gi_addr_set_port(a, id->port);
-    return true;
-}
 
 static int fill_id(const struct gi_env *env, int listener, struct id *id)
 {
@@ -102,7 +64,7 @@ static int fill_id(const struct gi_env *env, int listener, struct id *id)
     id->magic = ID_MAGIC;
     id->port = gi_sock_port(listener);
     for (int i = 0; i < n; i++)
-        pack_addr(id, &addr[i]);
+        gi_addr_pack(&addr[i], &id->addr[id->n_addrs++]);
     return GIN_OK;
 }
 
@@ -203,7 +165,7 @@ int gi_boot_id_open(const struct gi_env *env, const struct gin_unique_id *bytes,
     job.id = id.job;
     memcpy(job.secret, id.secret, ID_SECRET);
     for (int i = 0; i < id.n_addrs; i++)
-        if (!unpack_addr(&id, i, &job.place[job.n_places++]))
+        if (!gi_addr_unpack(&id.addr[i], &job.place[job.n_places++]))
             return gi_fail(GIN_EINVAL, "the unique id has an address of unknown family %u",
                            id.addr[i].family);
     say_where(&job);

@@ -55,6 +55,39 @@ bool gi_addr_loopback(const struct gi_addr *a)
     return ntohl(((const struct sockaddr_in *)&a->sa)->sin_addr.s_addr) >> 24 == 127;
 }
 
+void gi_addr_pack(const struct gi_addr *a, struct gi_addr_packed *p)
+{
+    memset(p, 0, sizeof(*p));
+    p->family = a->sa.ss_family;
+    p->port = gi_addr_port(a);
+    if (p->family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&a->sa;
+        memcpy(p->bytes, &in6->sin6_addr, 16);
+        p->scope = in6->sin6_scope_id;
+    } else {
+        memcpy(p->bytes, &((const struct sockaddr_in *)&a->sa)->sin_addr, 4);
+    }
+}
+
+bool gi_addr_unpack(const struct gi_addr_packed *p, struct gi_addr *a)
+{
+    memset(a, 0, sizeof(*a));
+    a->sa.ss_family = p->family;
+    if (p->family == AF_INET6) {
+        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&a->sa;
+        memcpy(&in6->sin6_addr, p->bytes, 16);
+        in6->sin6_scope_id = p->scope;
+        a->len = sizeof(*in6);
+    } else if (p->family == AF_INET) {
+        memcpy(&((struct sockaddr_in *)&a->sa)->sin_addr, p->bytes, 4);
+        a->len = sizeof(struct sockaddr_in);
+    } else {
+        return false;
+    }
+    gi_addr_set_port(a, p->port);
+    return true;
+}
+
 bool gi_addr_split(const char *text, char *host, size_t size, uint16_t *port)
 {
     const char *colon = strrchr(text, ':'), *begin = text, *end = colon;

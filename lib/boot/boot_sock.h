@@ -21,6 +21,15 @@ void gi_addr_set_port(struct gi_addr *a, uint16_t port);
 uint16_t gi_addr_port(const struct gi_addr *a);
 bool gi_addr_loopback(const struct gi_addr *a);
 
+/* An address on its way to other ranks. */
+struct gi_addr_packed {
+    uint16_t family, port;
+    uint32_t scope;
+    unsigned char bytes[16];
+};
+void gi_addr_pack(const struct gi_addr *a, struct gi_addr_packed *p);
+bool gi_addr_unpack(const struct gi_addr_packed *p, struct gi_addr *a); /* false: unknown family */
+
 /* Split "host:port" or "[v6]:port"; false if it is neither or the port is not in 1..65535. Pure. */
 bool gi_addr_split(const char *text, char *host, size_t size, uint16_t *port);
 

@@ -46,36 +46,6 @@ unsigned gi_watch_neighbours(int rank, int size, struct gi_watch_edge *edges)
 
 /* ---- where ---- */
 
-static void pack(const struct gi_addr *a, struct gi_watch_place *p)
-{
-    memset(p, 0, sizeof(*p));
-    p->family = a->sa.ss_family;
-    p->port = gi_addr_port(a);
-    if (p->family == AF_INET) {
-        memcpy(p->addr, &((const struct sockaddr_in *)&a->sa)->sin_addr, 4);
-    } else {
-        const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&a->sa;
-        memcpy(p->addr, &six->sin6_addr, 16);
-        p->scope = six->sin6_scope_id;
-    }
-}
-
-static void unpack(const struct gi_watch_place *p, struct gi_addr *a)
-{
-    memset(a, 0, sizeof(*a));
-    a->sa.ss_family = p->family;
-    if (p->family == AF_INET) {
-        a->len = sizeof(struct sockaddr_in);
-        memcpy(&((struct sockaddr_in *)&a->sa)->sin_addr, p->addr, 4);
-    } else {
-        struct sockaddr_in6 *six = (struct sockaddr_in6 *)&a->sa;
-        a->len = sizeof(*six);
-        memcpy(&six->sin6_addr, p->addr, 16);
-        six->sin6_scope_id = p->scope;
-    }
-    gi_addr_set_port(a, p->port);
-}
-
 bool gi_watch_listen(struct gi_watch *w)
 {
     struct gi_watch_card *mine = &w->card;
@@ -97,7 +67,7 @@ bool gi_watch_listen(struct gi_watch *w)
     }
     mine->n = (uint32_t)n;
     for (int i = 0; i < n; i++)
-        pack(&addr[i], &mine->place[i]);
+        gi_addr_pack(&addr[i], &mine->place[i]);
     return true;
 }
 
@@ -200,7 +170,7 @@ static void go_on(struct gi_watch *w, struct gi_watch_edge *e)
 {
     struct gi_watch_frame f = hello(w, e);
     struct gi_addr a;
-    unpack(&e->card.place[e->place], &a);
+    (void)gi_addr_unpack(&e->card.place[e->place], &a); /* begin() has done it before */
     int rc = gi_os_connect(e->fd, (const struct sockaddr *)&a.sa, a.len, 0);
     if (rc == -ETIMEDOUT && e->step == GI_EDGE_CONNECTING)
         return; /* under way */
@@ -224,7 +194,10 @@ static void begin(struct gi_watch *w, struct gi_watch_edge *e)
         gi_watch_edge_end(e, GI_EDGE_OVER); /* it takes no part */
         return;
     }
-    unpack(&e->card.place[e->place], &a);
+    if (!gi_addr_unpack(&e->card.place[e->place], &a)) {
+        try_next(e, "an address of unknown family");
+        return;
+    }
     e->fd = gi_os_socket(a.sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
     if (e->fd < 0) {
         try_next(e, gi_os_strerror(e->fd));

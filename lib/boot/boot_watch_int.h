@@ -18,11 +18,7 @@
 struct gi_watch_card {
     uint64_t key[2]; /* random: who knows it belongs to the job */
     uint32_t n, zero;
-    struct gi_watch_place {
-        uint16_t family, port;
-        uint32_t scope;
-        unsigned char addr[16];
-    } place[GI_WATCH_PLACES];
+    struct gi_addr_packed place[GI_WATCH_PLACES];
 };
 
 enum gi_watch_frame_kind {

@@ -207,7 +207,7 @@ TEST(old_news_reach_who_comes_late)
     late[1] = (struct gi_watch_card){.key = {1, 2}, .n = 1};
     late[1].place[0].family = AF_INET;
     late[1].place[0].port = gi_sock_port(p.fd);
-    memcpy(late[1].place[0].addr, &a.sin_addr, 4);
+    memcpy(late[1].place[0].bytes, &a.sin_addr, 4);
     EXPECT_EQ_INT(gi_watch_open(&c, &w), GIN_OK);
     EXPECT(w != NULL);
     if (w == NULL)
