@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Device communicators: requirements and their limits, agreement, making and freeing many. */
+#include <stdio.h>
 #include <string.h>
+#include "base/os.h"
 #include "tests/mp.h"
 
 static gin_devcomm_reqs_t defaults(void)
@@ -284,7 +286,8 @@ MP_TEST_OPT(until_refused_and_again, .ranks = "1 3", .env = "GINSHMEM_HEAP_MAX=8
     gin_devcomm_t *d = calloc(MAX, sizeof(*d));
     gin_devcomm_reqs_t r = defaults();
     int n = 0, st = GIN_OK;
-    r.signals = 512; /* 128 KiB of cells */
+    r.signals = 4096; /* 256 KiB of cells, of one context: each has memory on the network, too */
+    r.contexts = 1;
     while (n < MAX && (st = gin_devcomm_create(mp->comm, &r, &d[n])) == GIN_OK)
         n++;
     EXPECT_EQ_INT(st, GIN_ENOMEM);
@@ -318,6 +321,36 @@ static void count(struct mp *mp, int *fds, int *maps)
         *maps = mp_count_maps();
     }
     EXPECT_EQ_INT(mp_barrier(mp), 0);
+}
+
+/* Of this process. */
+static uint64_t resident(void)
+{
+    char text[128] = "";
+    unsigned long long all, pages = 0;
+    EXPECT(gi_os_read_file("/proc/self/statm", text, sizeof(text)) >= 0);
+    EXPECT_EQ_INT(sscanf(text, "%llu %llu", &all, &pages), 2);
+    return pages * gi_os_page_size();
+}
+
+/* A context needs no more than some megabytes, whatever the network would like to set aside. */
+MP_TEST_N(contexts_are_small, "2 3")
+{
+    enum { MANY = 8, MOST = 32 << 20 };
+    gin_devcomm_t d;
+    gin_devcomm_reqs_t r = defaults();
+    if (mp->threads) /* the process is all ranks' */
+        return;
+    r.contexts = MANY;
+    EXPECT_OK(gin_devcomm_create(mp->comm, NULL, &d)); /* brings all up */
+    uint64_t before = resident();
+    gin_devcomm_t more;
+    EXPECT_OK(gin_devcomm_create(mp->comm, &r, &more));
+    uint64_t each = (resident() - before) / MANY;
+    if (each > MOST)
+        FAIL("a context took %llu KiB", (unsigned long long)each >> 10);
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &more));
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &d));
 }
 
 /* BL-31, BL-35: nothing piles up. */
