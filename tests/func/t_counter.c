@@ -5,7 +5,7 @@
 
 MP_TEST(count_puts_values_and_gets)
 {
-    enum { ROUNDS = 500 };
+    const uint64_t ROUNDS = (uint64_t)mp_rounds(mp, 500);
     if (!mp_dev(mp, NULL))
         return;
     uint64_t *block = gin_calloc(mp->comm, (size_t)mp->size, 8), v, got = 0;
