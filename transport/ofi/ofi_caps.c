@@ -57,6 +57,12 @@ static void fill_operations(struct gi_net_caps *c, const struct gi_ofi_domain *d
     c->cq_overrun = i->domain_attr->resource_mgmt != FI_RM_ENABLED;
 }
 
+/* The provider keeps its own in a post's context, whether or not it is heard of again. */
+static bool own_contexts(const struct fi_info *i)
+{
+    return ((i->mode | i->tx_attr->mode) & (FI_CONTEXT | FI_CONTEXT2)) != 0;
+}
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -64,7 +70,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 static void fill_sizes(struct gi_net_caps *c, const struct fi_info *i)
 {
-    c->inject = i->tx_attr->inject_size;
+    /* A write without a request would share its context. */
+    c->inject = own_contexts(i) ? 0 : i->tx_attr->inject_size;
     c->max_msg = least(i->ep_attr->max_msg_size, MOST_BYTES);
     c->msg_max = (uint32_t)least(i->ep_attr->max_msg_size, GI_NET_MSG_MAX);
     c->depth = (uint32_t)least(i->tx_attr->size, MOST_DEPTH);
@@ -107,6 +114,7 @@ void gi_ofi_fill_caps(struct gi_ofi_domain *d)
     fill_memory(d);
     d->imm_source = c->msg_source = d->pick.rung.source;
     d->inject = i->tx_attr->inject_size;
+    d->contexts = own_contexts(i);
     c->name = i->fabric_attr->prov_name;
     snprintf(d->version, sizeof(d->version), "%u.%u, libfabric %u.%u", FI_MAJOR(v), FI_MINOR(v),
              FI_MAJOR(lib), FI_MINOR(lib));

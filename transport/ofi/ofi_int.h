@@ -33,6 +33,7 @@ struct gi_ofi_domain {
     struct fid_domain *domain;
     int rank, size;
     bool client_keys, virt_addr;
+    bool contexts;     /* every post needs a context of its own until it has completed */
     bool imm_source;   /* immediates tell whose they are */
     uint32_t receives; /* posted per lane, for all its peers */
     uint64_t inject;   /* most bytes of a message that needs no slot, as tested */

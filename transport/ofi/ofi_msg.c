@@ -120,14 +120,17 @@ int gi_ofi_msg(struct gi_net_lane *head, int peer, const void *bytes, uint32_t l
     uint64_t flags = FI_INJECT;
     if (GIN_UNLIKELY(p->dead))
         return gi_fail(GIN_EPEER, "rank %d is known to be dead", peer);
-    if (len > l->domain->inject) {
+    if (len > l->domain->inject || l->domain->contexts) {
         s = l->free_sends;
         if (s == NULL)
             return GIN_EAGAIN;
-        memcpy(s->bytes, bytes, len);
         s->peer = peer;
-        iov.iov_base = s->bytes;
         msg.context = s;
+        flags |= FI_COMPLETION;
+    }
+    if (len > l->domain->inject) {
+        memcpy(s->bytes, bytes, len);
+        iov.iov_base = s->bytes;
         flags = FI_COMPLETION;
     }
     ssize_t rc = fi_sendmsg(l->ep, &msg, flags);
