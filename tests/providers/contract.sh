@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The net ops over the contracts of providers whose devices are not here (tests/providers/contract):
+# a broken rule ends the program. Runs in the build folder.
+#
+#   contract.sh [-L] [PROFILE...]        -L: all of t_net; else what each profile is about
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+[ -f config.status ] || cd "$top/build" || exit 99
+how='-n 2 contract_bytes contract_order contract_adds contract_messages contract_flood'
+[ "${1-}" != -L ] || { how='-L contract' && shift; }
+FI_PROVIDER_PATH=$PWD/tests/providers/contract/.libs
+[ -f "$FI_PROVIDER_PATH/libgincontract-fi.so" ] || {
+    echo "SKIP: the provider was not built as a shared object"
+    exit 77
+}
+if grep -q -e '-fsanitize=thread' Makefile 2>/dev/null; then
+    echo "SKIP: libfabric is not built for the thread sanitizer"
+    exit 77
+fi
+export FI_PROVIDER_PATH GINCONTRACT GINCONTRACT_STRICT=1
+[ $# != 0 ] || set -- efa efa-direct efa-direct-rx verbs
+log=$(mktemp "${TMPDIR:-/tmp}/contract.XXXXXX")
+trap 'rm -f "$log"' EXIT
+
+failed=0
+for GINCONTRACT in "$@"; do
+    # shellcheck disable=SC2086
+    timeout 300 tests/providers/t_net -m procs $how >"$log" 2>&1
+    rc=$?
+    echo "$GINCONTRACT: $(grep -c '^ok ' "$log") passed"
+    if [ $rc != 0 ] || ! grep -q '^ok ' "$log"; then
+        failed=1
+        grep -v '^ok ' "$log" | head -n 20
+    fi
+done
+exit $failed
