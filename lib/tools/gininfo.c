@@ -65,6 +65,7 @@ int main(int argc, char **argv)
     if ((what & (CHECK | ENV | JOB)) == 0) {
         info_library();
         info_network();
+        info_rdma();
         info_machine();
         info_launchers();
         info_variables();

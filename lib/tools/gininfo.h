@@ -43,6 +43,7 @@ void info_free(void);
 
 void info_library(void);   /* version, build, libfabric and its providers, CUDA driver */
 void info_network(void);   /* the provider chosen, opened and tested */
+void info_rdma(void);      /* ports of RDMA devices, and what forbids their use */
 void info_machine(void);   /* hwloc's view, huge pages, limits, system calls */
 void info_launchers(void); /* who started this process, by its environment */
 void info_variables(void);

@@ -61,6 +61,22 @@ if ./gininfo --check | grep -q '^  network .* pass'; then
             env GINSHMEM_NIC=nope ./ginrun -n 2 -H 2 ./gininfo --job
     fi
 fi
+has "RDMA devices" 0 '^rdma$' ./gininfo
+fake=$(pwd)/tests/life/.libs/fake_verbs.so
+# on_fake WHAT PATTERN: gininfo of a machine with made-up devices
+on_fake() {
+    has "$1" 0 "$2" env LD_PRELOAD="$fake" ./gininfo
+}
+case $(ldd ./.libs/gininfo ./gininfo 2>/dev/null) in *asan*) fake=none ;; esac
+if [ -f "$fake" ]; then
+    on_fake "port in use" '^  good port 1 .* yes: PORT_ACTIVE, Ethernet, MTU 1024 of at most 4096'
+    on_fake "its address" '^  good port 1 gid 2 .* fe80:0:0:0:0:0:0:3: RoCE v2'
+    on_fake "port that is down" '^  bad port 1 .* no: the port is down: '
+    on_fake "port without address" '^  bad port 2 .* no: it has no address'
+    on_fake "port without manager" '^  bad port 3 .* no: it waits for a subnet manager'
+    on_fake "device without its file" \
+        '^  shut .* no: /dev/infiniband/uverbs_nowhere is not there'
+fi
 has "check of a bad value" 1 'variables .* FAIL: GINSHMEM_HEAP_SIZE="20Mabc"' \
     env GINSHMEM_HEAP_SIZE=20Mabc ./gininfo --check
 has "job of a bad value" 1 'GINSHMEM_HEAP_SIZE="20Mabc"' \
