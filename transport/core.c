@@ -399,13 +399,14 @@ static void dump_ctx(const struct gi_core_ctx *ctx, void (*line)(void *, const c
 {
     char text[240];
     for (const struct gi_core_peer *p = ctx->dirty; p != NULL; p = p->next_dirty) {
-        if (p->first == NULL && p->sent == p->acked && p->status == GIN_OK)
+        if (p->first == NULL && p->out.sent == p->out.acked && p->status == GIN_OK)
             continue;
         snprintf(text, sizeof(text),
                  "context %u, rank %d: %u operations, %u pieces with the network, %llu of %llu "
                  "messages acknowledged, %u atomics under way, refused %u times, %s",
-                 ctx->tag, gi_core_rank_of(ctx, p), p->ops, p->pieces, (unsigned long long)p->acked,
-                 (unsigned long long)p->sent, p->amos, p->again, gin_status_name(p->status));
+                 ctx->tag, gi_core_rank_of(ctx, p), p->ops, p->pieces,
+                 (unsigned long long)p->out.acked, (unsigned long long)p->out.sent, p->amos,
+                 p->signs.again, gin_status_name(p->status));
         line(arg, text);
     }
 }

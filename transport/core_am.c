@@ -87,7 +87,7 @@ static void asked(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct 
     bool counts = ctx->plan->ordered && !ctx->plan->remote_complete && !ctx->anonymous;
     p->ack_now = true;
     if (counts && imms_missing > 0)
-        gi_core_refuse(ctx, p, GIN_ENET, m, p->imms_got + (uint32_t)imms_missing, p->imms_got);
+        gi_core_refuse(ctx, p, GIN_ENET, m, p->in.imms + (uint32_t)imms_missing, p->in.imms);
 }
 
 static void handle(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m)
@@ -104,11 +104,11 @@ static void handle(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct
     case GI_CORE_MSG_BUNDLE:
         gi_core_bundle_arrived(ctx, p, (const void *)m);
         if (m->h.flags & GI_CORE_ASKS)
-            asked(ctx, p, m, (int16_t)(m->h.imms - (uint16_t)p->imms_got));
+            asked(ctx, p, m, (int16_t)(m->h.imms - (uint16_t)p->in.imms));
         break;
-    default: asked(ctx, p, m, (int32_t)(m->echo.imms - p->imms_got)); break;
+    default: asked(ctx, p, m, (int32_t)(m->echo.imms - p->in.imms)); break;
     }
-    p->got++;
+    p->in.got++;
 }
 
 static bool keep_early(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m,
@@ -119,25 +119,25 @@ static bool keep_early(struct gi_core_ctx *ctx, struct gi_core_peer *p, const st
         gi_core_peer_fail(ctx, p, GIN_ENET, "its messages lost their order");
         return false;
     }
-    if (p->early == NULL)
-        p->early = malloc(GI_CORE_CREDITS * sizeof(*p->early));
-    if (p->early == NULL) {
+    if (p->in.early == NULL)
+        p->in.early = malloc(GI_CORE_CREDITS * sizeof(*p->in.early));
+    if (p->in.early == NULL) {
         gi_core_lane_dead(ctx, "no memory for messages that came early");
         return false;
     }
-    memcpy(&p->early[slot], m, len);
-    p->early_mask |= (uint64_t)1 << slot;
+    memcpy(&p->in.early[slot], m, len);
+    p->in.early_mask |= (uint64_t)1 << slot;
     return true;
 }
 
 static void numbered(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m,
                      uint32_t len)
 {
-    uint16_t ahead = (uint16_t)(m->h.seq - (uint16_t)p->got);
+    uint16_t ahead = (uint16_t)(m->h.seq - (uint16_t)p->in.got);
     if (ctx->mutate & GI_CORE_MUTATE_SEQ)
         ahead = 0;
     if (ahead >= GI_CORE_CREDITS) {
-        gi_core_refuse(ctx, p, GIN_ERANGE, m, m->h.seq, p->got);
+        gi_core_refuse(ctx, p, GIN_ERANGE, m, m->h.seq, p->in.got);
         return;
     }
     if (ahead != 0) {
@@ -145,12 +145,12 @@ static void numbered(struct gi_core_ctx *ctx, struct gi_core_peer *p, const stru
         return;
     }
     handle(ctx, p, m);
-    for (unsigned slot = p->got % GI_CORE_CREDITS; p->early_mask >> slot & 1;
-         slot = p->got % GI_CORE_CREDITS) {
-        p->early_mask &= ~((uint64_t)1 << slot);
-        handle(ctx, p, &p->early[slot]);
+    for (unsigned slot = p->in.got % GI_CORE_CREDITS; p->in.early_mask >> slot & 1;
+         slot = p->in.got % GI_CORE_CREDITS) {
+        p->in.early_mask &= ~((uint64_t)1 << slot);
+        handle(ctx, p, &p->in.early[slot]);
     }
-    if (p->ack_now || p->got - p->told >= (ctx->credits > 1 ? ctx->credits / 2 : 1))
+    if (p->ack_now || p->in.got - p->in.told >= (ctx->credits > 1 ? ctx->credits / 2 : 1))
         gi_core_kick(ctx, p);
 }
 
@@ -193,7 +193,7 @@ void gi_core_arrived_msg(void *arg, int peer, const void *bytes, uint32_t len)
     }
     if (p->gone)
         return; /* late words of one that was given up */
-    p->heard++;
+    p->signs.heard++;
     gi_core_acked(ctx, p, m->h.ack);
     switch (m->h.kind) {
     case GI_CORE_MSG_REPLY: gi_core_amo_replied(ctx, p, m); break;

@@ -34,12 +34,12 @@ static bool nobody_polls(const struct gi_core_ctx *ctx)
  * does not, but a small put after a small put is better off behind it. */
 static bool behind_bundle(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
 {
-    return p->bundles > p->acked && !(ctx->mutate & GI_CORE_MUTATE_BUNDLE);
+    return p->bundle.upto > p->out.acked && !(ctx->mutate & GI_CORE_MUTATE_BUNDLE);
 }
 
 static bool in_burst(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
 {
-    return p->burst == ctx->pauses && !nobody_polls(ctx);
+    return p->bundle.burst == ctx->pauses && !nobody_polls(ctx);
 }
 
 /* Others came, or are promised. */
@@ -56,7 +56,7 @@ bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_pee
     if (ctx->plan->bundle == 0 || put->bytes == 0 || put->bytes > MOST || !host ||
         p->unposted != NULL || p->pushing)
         return false;
-    if (p->bundled == 0 && !behind_bundle(ctx, p) && !has_company(ctx, p, put))
+    if (p->bundle.bytes == 0 && !behind_bundle(ctx, p) && !has_company(ctx, p, put))
         return false;
     if (put->off >> OFF_BITS != 0 || HEAD + 8 * words(put->bytes) > ctx->plan->bundle)
         return false;
@@ -67,28 +67,28 @@ bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_pee
 bool gi_core_bundle_send(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
     bool asks = gi_core_echo_rides(ctx, p);
-    p->bundle->h.flags = asks ? GI_CORE_ASKS : 0;
-    p->bundle->h.imms = (uint16_t)p->imms_sent;
-    int st = gi_core_msg_send(ctx, p, p->bundle, p->bundled);
+    p->bundle.slot->h.flags = asks ? GI_CORE_ASKS : 0;
+    p->bundle.slot->h.imms = (uint16_t)p->out.imms;
+    int st = gi_core_msg_send(ctx, p, p->bundle.slot, p->bundle.bytes);
     if (st == GIN_OK) {
-        p->bundled = 0;
-        p->bundles = p->sent;
+        p->bundle.bytes = 0;
+        p->bundle.upto = p->out.sent;
         if (asks)
             gi_core_echo_sent(p, p->issued);
     }
-    return p->bundled == 0; /* a peer that failed has none either */
+    return p->bundle.bytes == 0; /* a peer that failed has none either */
 }
 
 static int begin(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint32_t window)
 {
-    if (p->bundle == NULL)
-        p->bundle = malloc(sizeof(*p->bundle));
-    if (p->bundle == NULL)
+    if (p->bundle.slot == NULL)
+        p->bundle.slot = malloc(sizeof(*p->bundle.slot));
+    if (p->bundle.slot == NULL)
         return gi_fail(GIN_ENOMEM, "no memory for small puts to rank %d", gi_core_rank_of(ctx, p));
-    gi_core_msg_init(ctx, (struct gi_core_msg *)(void *)p->bundle, GI_CORE_MSG_BUNDLE);
-    p->bundle->window = window;
-    p->bundle->n = 0;
-    p->bundled = HEAD;
+    gi_core_msg_init(ctx, (struct gi_core_msg *)(void *)p->bundle.slot, GI_CORE_MSG_BUNDLE);
+    p->bundle.slot->window = window;
+    p->bundle.slot->n = 0;
+    p->bundle.bytes = HEAD;
     gi_core_kick(ctx, p); /* leaves with the next poll */
     return GIN_OK;
 }
@@ -97,26 +97,26 @@ int gi_core_bundle_add(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                        const struct gi_core_put *put)
 {
     uint32_t n = words(put->bytes);
-    if (p->bundled != 0 &&
-        (p->bundle->window != put->window || p->bundled + 8 * n > ctx->plan->bundle) &&
+    if (p->bundle.bytes != 0 &&
+        (p->bundle.slot->window != put->window || p->bundle.bytes + 8 * n > ctx->plan->bundle) &&
         !gi_core_bundle_send(ctx, p))
         return GIN_EAGAIN;
     if (GIN_UNLIKELY(p->status != GIN_OK))
         return p->status;
-    int st = p->bundled == 0 ? begin(ctx, p, put->window) : GIN_OK;
+    int st = p->bundle.bytes == 0 ? begin(ctx, p, put->window) : GIN_OK;
     if (st != GIN_OK)
         return st;
-    uint64_t *e = &p->bundle->entry[(p->bundled - HEAD) / 8];
+    uint64_t *e = &p->bundle.slot->entry[(p->bundle.bytes - HEAD) / 8];
     uint64_t slot = put->action.kind == GI_CORE_SLOT_ADD ? put->action.id + 1 : 0;
     e[0] = put->off | put->bytes << OFF_BITS | slot << 56;
     e[n - 1] = 0; /* the padding */
     memcpy(&e[1], put->src, put->bytes);
-    p->bundle->n++;
-    p->bundled += 8 * n;
+    p->bundle.slot->n++;
+    p->bundle.bytes += 8 * n;
     ctx->counts[GI_CORE_N_BUNDLED]++;
     gi_core_loosen(ctx, p, gi_core_op_none(ctx, p));
     if (!has_company(ctx, p, put)) { /* alone, for its order: not held up either */
-        p->burst = ctx->pauses;
+        p->bundle.burst = ctx->pauses;
         gi_core_bundle_send(ctx, p);
     }
     if (put->counter != NULL)

@@ -77,9 +77,9 @@ static void empty(struct gi_core_ctx *ctx)
     if (ctx->ops_mr != NULL)
         d->ops->dereg(d, ctx->ops_mr);
     for (int r = 0; ctx->peers != NULL && r < ctx->core->config.size; r++) {
-        free(ctx->peers[r].early);
-        free(ctx->peers[r].bundle);
-        free(ctx->peers[r].replies);
+        free(ctx->peers[r].in.early);
+        free(ctx->peers[r].bundle.slot);
+        free(ctx->peers[r].replies.slot);
         free(ctx->peers[r].why);
     }
     free(ctx->peers);

@@ -93,8 +93,8 @@ void gi_core_gone(struct gi_core_ctx *ctx, struct gi_core_peer *p)
         return;
     p->gone = true;
     ctx->ops->cancel_peer(ctx->lane, gi_core_rank_of(ctx, p));
-    p->nack = 0;
-    p->early_mask = p->reply_count = 0;
+    p->nack.status = 0;
+    p->in.early_mask = p->replies.count = 0;
     p->ack_now = false;
 }
 
@@ -103,8 +103,8 @@ static void fail_all(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status
 {
     p->unposted = NULL;
     p->ready_first = p->ready_last = NULL;
-    p->want = p->loose_lo = p->loose_hi = p->cover_msg = 0;
-    p->bundled = 0;
+    p->echo.want = p->loose.lo = p->loose.hi = p->echo.msgs = 0;
+    p->bundle.bytes = 0;
     p->amos = p->gets = p->msgs = 0;
     p->probe = false;
     while (p->first != NULL) {
@@ -133,7 +133,7 @@ void gi_core_peer_fail(struct gi_core_ctx *ctx, struct gi_core_peer *p, int stat
         __atomic_compare_exchange_n(&ctx->first_failed, &none, rank, false, __ATOMIC_RELEASE,
                                     __ATOMIC_RELAXED);
         /* A death costs only the contexts on which something to the dead one was under way. */
-        if (status != GIN_EPEER || gi_core_owes(p) || p->bundled != 0)
+        if (status != GIN_EPEER || gi_core_owes(p) || p->bundle.bytes != 0)
             gi_core_ctx_error(ctx, status, rank, text);
     }
     if (status == GIN_EPEER || ctx->lane_dead)
@@ -191,8 +191,8 @@ static void message_failed(struct gi_core_ctx *ctx, struct gi_core_peer *p, int 
     if (p->gone)
         return;
     p->refused = true;
-    p->nack = GIN_ENET;
-    p->nack_kind = GI_CORE_NACK_LOST;
+    p->nack.status = GIN_ENET;
+    p->nack.kind = GI_CORE_NACK_LOST;
     gi_core_kick(ctx, p);
 }
 
@@ -233,13 +233,13 @@ void gi_core_refuse(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status,
                     const struct gi_core_msg *m, uint32_t window, uint64_t off)
 {
     ctx->counts[GI_CORE_N_REFUSED]++;
-    if (p == NULL || p->gone || p->nack != 0)
+    if (p == NULL || p->gone || p->nack.status != 0)
         return;
-    p->nack = status;
+    p->nack.status = status;
     p->refused = true;
-    p->nack_kind = m != NULL ? m->h.kind : 0;
-    p->nack_window = window;
-    p->nack_off = off;
+    p->nack.kind = m != NULL ? m->h.kind : 0;
+    p->nack.window = window;
+    p->nack.off = off;
     gi_core_kick(ctx, p);
 }
 

@@ -265,54 +265,105 @@ struct gi_core_watched {
     uint64_t rtt, rtt_var; /* of echoes, smoothed, ns; 0: none was answered yet */
 };
 
+/* Operations that only an echo, or word of delivery, proves to be at the peer. */
+struct gi_core_loose {
+    uint64_t lo, hi; /* lowest and highest number; 0: none */
+};
+
+/* Puts that ask for word of their delivery (core_prompt.c). */
+struct gi_core_prompts {
+    uint64_t hi;    /* word that is under way proves so much; 0: none */
+    uint64_t lone;  /* number of a put that went out by itself, the last one; 0: none */
+    uint32_t n;     /* whose delivery will be told */
+    uint32_t habit; /* lone puts in a row that a quiet followed at once */
+};
+
+/* The echo, one at a time (core_settle.c). */
+struct gi_core_echo {
+    uint64_t msgs, cover; /* handled messages that prove numbers up to cover; 0: none */
+    uint64_t want;        /* settle up to here; 0: nobody asks */
+    uint32_t ahead;       /* pieces that were under way when it left */
+};
+
+/* Numbered messages and immediates to a peer ... */
+struct gi_core_out {
+    uint64_t sent, acked;
+    uint32_t imms;
+};
+
+/* ... and from it. */
+struct gi_core_in {
+    uint64_t got;  /* handled */
+    uint64_t told; /* ... of which it knows */
+    uint32_t imms;
+    struct gi_core_msg *early; /* GI_CORE_CREDITS slots; made when one comes out of order */
+    uint64_t early_mask;
+};
+
+/* Small puts that travel together (core_bundle.c). */
+struct gi_core_bundling {
+    struct gi_core_bundle *slot; /* made with the first */
+    uint32_t bytes;              /* in it, 0: none is open */
+    uint32_t burst;              /* ctx->pauses when a small put went out by itself */
+    uint64_t upto;               /* messages to it up to and with the last bundle */
+};
+
+/* Answers that wait for room (core_msg.c). */
+struct gi_core_replies {
+    struct gi_core_reply *slot; /* GI_CORE_CREDITS; made with the first */
+    uint32_t head, count;
+};
+
+/* What it is to be told that was refused (core_error.c). */
+struct gi_core_nack {
+    int32_t status; /* 0: nothing */
+    uint32_t window, kind;
+    uint64_t off;
+};
+
+/* Counts of what the watchdog looks at (core_watch.c). */
+struct gi_core_signs {
+    uint32_t heard; /* signs of life of its process */
+    uint32_t moved; /* completions that its NIC may have made alone */
+    uint32_t taken; /* posts that the network took */
+    uint32_t again; /* posts refused since one was taken */
+};
+
+/* Of a lost peer: what the network keeps, and what has replaced it (core_op.c). */
+struct gi_core_kept {
+    uint32_t stuck; /* operations that have not come back from the network */
+    uint32_t ops, pieces;
+};
+
 struct gi_core_peer {
     struct gi_core_op *first, *last, *unposted;
     struct gi_core_op *ready_first, *ready_last; /* weak actions whose pieces are delivered */
     struct gi_core_peer *next_active, *next_dirty;
-    uint64_t issued;             /* number of the last operation */
-    uint64_t loose_lo, loose_hi; /* lowest and highest number that is loose; 0: none */
-    uint64_t prompt_hi;          /* word of delivery that is under way proves so much; 0: none */
-    uint64_t imm_hi;             /* number of the last put whose signal is an immediate */
-    uint64_t lone;               /* number of a put that went out by itself, the last one; 0 */
-    uint64_t cover_msg, cover;   /* handled messages that prove numbers up to cover; 0: none */
-    uint64_t want;               /* settle up to here; 0: nobody asks */
-    uint64_t sent, acked;        /* numbered messages to it */
-    uint64_t got;                /* numbered messages of it that were handled */
-    uint64_t told;               /* ... of which it knows */
-    uint32_t imms_sent, imms_got;
-    struct gi_core_msg *early;     /* GI_CORE_CREDITS slots; made when one comes out of order */
-    struct gi_core_bundle *bundle; /* made with the first */
-    struct gi_core_reply *replies; /* GI_CORE_CREDITS; made with the first */
-    uint32_t prompts;              /* puts whose delivery will be told */
-    uint32_t habit;                /* lone puts in a row that a quiet followed at once */
-    uint32_t bundled;              /* bytes in the bundle, 0: none is open */
-    uint32_t burst;                /* ctx->pauses when a small put went out by itself */
-    uint64_t bundles;              /* messages to it up to and with the last bundle */
-    uint64_t early_mask;
-    uint32_t reply_head, reply_count;
-    uint32_t ops;                   /* in its queue */
-    uint32_t msgs;                  /* ... of which so many are messages, or end with one */
-    uint32_t pieces;                /* with the network */
-    uint32_t gets;                  /* GET operations posted and not done */
-    uint32_t amos;                  /* replies owed */
-    uint32_t heard;                 /* signs of life of its process; counts, like the next two */
-    uint32_t moved;                 /* completions that its NIC may have made alone */
-    uint32_t taken;                 /* posts that the network took */
-    uint32_t again;                 /* posts refused since one was taken */
-    uint32_t ahead;                 /* pieces that were under way when the echo left */
-    uint32_t stuck;                 /* lost operations that have not come back from the network */
-    uint32_t lent_ops, lent_pieces; /* of those and of pieces: so many were replaced */
-    uint64_t bytes;                 /* with the network */
-    int32_t status; /* GIN_OK, or why no operation goes to it any more; stored after why */
-    char *why;      /* text for it, or NULL */
-    bool gone;      /* nor anything else: its own operations get no answers either */
+    uint64_t issued; /* number of the last operation */
+    struct gi_core_loose loose;
+    uint64_t imm_hi; /* number of the last put whose signal is an immediate */
+    struct gi_core_out out;
+    struct gi_core_bundling bundle;
+    struct gi_core_prompts prompt;
+    uint32_t ops;    /* in its queue */
+    uint32_t msgs;   /* ... of which so many are messages, or end with one */
+    uint32_t pieces; /* with the network */
+    uint32_t gets;   /* GET operations posted and not done */
+    uint32_t amos;   /* replies owed */
+    int32_t status;  /* GIN_OK, or why no operation goes to it any more; stored after why */
+    uint64_t bytes;  /* with the network */
+    struct gi_core_signs signs;
     bool active, dirty, pushing;
+    bool gone;    /* nothing goes to it: its own operations get no answers either */
     bool ack_now; /* it wants to know at once */
     bool probe;   /* the watchdog wants an echo */
     bool refused; /* it was told so, or will be: no acknowledgement but that */
-    int32_t nack; /* status to tell, 0: none */
-    uint32_t nack_window, nack_kind;
-    uint64_t nack_off;
+    char *why;    /* text for status, or NULL */
+    struct gi_core_echo echo;
+    struct gi_core_in in;
+    struct gi_core_replies replies;
+    struct gi_core_nack nack;
+    struct gi_core_kept kept;
     struct gi_core_watched watched;
 };
 

@@ -21,20 +21,20 @@ int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, void *byte
     bool numbered = h->kind < GI_CORE_MSG_REPLY;
     if (p->gone || (numbered && p->status != GIN_OK))
         return p->status;
-    if (numbered && p->sent - p->acked >= ctx->credits)
+    if (numbered && p->out.sent - p->out.acked >= ctx->credits)
         return GIN_EAGAIN;
     /* Whoever was refused must not take what was refused for handled before it hears of that. */
     bool tells = !p->refused || h->kind == GI_CORE_MSG_NACK;
-    h->seq = (uint16_t)p->sent;
-    h->ack = (uint16_t)(tells ? p->got : p->told);
+    h->seq = (uint16_t)p->out.sent;
+    h->ack = (uint16_t)(tells ? p->in.got : p->in.told);
     int st = gi_core_posted(ctx, p, ctx->ops->msg(ctx->lane, gi_core_rank_of(ctx, p), bytes, len));
     if (st != GIN_OK)
         return st;
     if (tells)
-        p->told = p->got;
+        p->in.told = p->in.got;
     p->ack_now = false;
     if (numbered) {
-        p->sent++;
+        p->out.sent++;
         gi_core_dirty(ctx, p);
     }
     ctx->counts[h->kind == GI_CORE_MSG_REPLY  ? GI_CORE_N_REPLY
@@ -47,16 +47,16 @@ int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, void *byte
 
 void gi_core_acked(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint16_t ack)
 {
-    int16_t more = (int16_t)(ack - (uint16_t)p->acked);
-    if (more <= 0 || (uint64_t)more > p->sent - p->acked)
+    int16_t more = (int16_t)(ack - (uint16_t)p->out.acked);
+    if (more <= 0 || (uint64_t)more > p->out.sent - p->out.acked)
         return; /* older than what is known, or a lie */
-    p->acked += (uint64_t)more;
-    if (p->cover_msg != 0 && p->acked >= p->cover_msg) {
-        gi_core_proven(p, p->cover);
-        p->cover_msg = 0;
-        p->ahead = 0;
+    p->out.acked += (uint64_t)more;
+    if (p->echo.msgs != 0 && p->out.acked >= p->echo.msgs) {
+        gi_core_proven(p, p->echo.cover);
+        p->echo.msgs = 0;
+        p->echo.ahead = 0;
     }
-    if (p->first != NULL || p->want != 0)
+    if (p->first != NULL || p->echo.want != 0)
         gi_core_kick(ctx, p);
 }
 
@@ -65,20 +65,20 @@ void gi_core_acked(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint16_t ack
 void gi_core_reply_queue(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                          const struct gi_core_reply *r)
 {
-    if (p->replies == NULL)
-        p->replies = malloc(GI_CORE_CREDITS * sizeof(*p->replies));
-    if (p->replies == NULL || p->reply_count == GI_CORE_CREDITS) {
+    if (p->replies.slot == NULL)
+        p->replies.slot = malloc(GI_CORE_CREDITS * sizeof(*p->replies.slot));
+    if (p->replies.slot == NULL || p->replies.count == GI_CORE_CREDITS) {
         gi_core_peer_fail(ctx, p, GIN_ENET, "it asks for more atomics than it may");
         return;
     }
-    p->replies[(p->reply_head + p->reply_count++) % GI_CORE_CREDITS] = *r;
+    p->replies.slot[(p->replies.head + p->replies.count++) % GI_CORE_CREDITS] = *r;
     gi_core_kick(ctx, p);
 }
 
 static bool send_replies(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
-    while (p->reply_count != 0) {
-        const struct gi_core_reply *r = &p->replies[p->reply_head];
+    while (p->replies.count != 0) {
+        const struct gi_core_reply *r = &p->replies.slot[p->replies.head];
         struct gi_core_msg m;
         gi_core_msg_init(ctx, &m, GI_CORE_MSG_REPLY);
         m.reply.reply = r->reply;
@@ -88,8 +88,8 @@ static bool send_replies(struct gi_core_ctx *ctx, struct gi_core_peer *p)
         m.reply.unused = 0;
         if (gi_core_msg_send(ctx, p, &m, GI_CORE_BYTES_REPLY) != GIN_OK)
             return false;
-        p->reply_head = (p->reply_head + 1) % GI_CORE_CREDITS;
-        p->reply_count--;
+        p->replies.head = (p->replies.head + 1) % GI_CORE_CREDITS;
+        p->replies.count--;
     }
     return true;
 }
@@ -97,17 +97,17 @@ static bool send_replies(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 static bool send_nack(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
     struct gi_core_msg m;
-    if (p->nack == 0)
+    if (p->nack.status == 0)
         return true;
     gi_core_msg_init(ctx, &m, GI_CORE_MSG_NACK);
-    m.nack.status = p->nack;
-    m.nack.window = p->nack_window;
-    m.nack.off = p->nack_off;
-    m.nack.kind = p->nack_kind;
+    m.nack.status = p->nack.status;
+    m.nack.window = p->nack.window;
+    m.nack.off = p->nack.off;
+    m.nack.kind = p->nack.kind;
     m.nack.unused = 0;
     if (gi_core_msg_send(ctx, p, &m, GI_CORE_BYTES_NACK) != GIN_OK)
         return false;
-    p->nack = 0;
+    p->nack.status = 0;
     return true;
 }
 
@@ -115,7 +115,7 @@ static bool send_ack(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
     struct gi_core_msg m;
     uint64_t half = ctx->credits > 1 ? ctx->credits / 2 : 1;
-    if (p->refused || (!p->ack_now && p->got - p->told < half))
+    if (p->refused || (!p->ack_now && p->in.got - p->in.told < half))
         return true;
     gi_core_msg_init(ctx, &m, GI_CORE_MSG_ACK);
     return gi_core_msg_send(ctx, p, &m, sizeof(m.h)) == GIN_OK;

@@ -27,9 +27,9 @@ static void give(struct gi_core_ctx *ctx, struct gi_core_op *op)
 {
     struct gi_core_op **to = &ctx->free_ops;
     struct gi_core_peer *p = op->peer;
-    p->stuck -= op->lost;
-    if (GIN_UNLIKELY(p->lent_ops > p->stuck)) {
-        p->lent_ops--;
+    p->kept.stuck -= op->lost;
+    if (GIN_UNLIKELY(p->kept.ops > p->kept.stuck)) {
+        p->kept.ops--;
         to = &ctx->spare_ops;
     }
     op->turn++;
@@ -80,10 +80,10 @@ uint64_t gi_core_op_none(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 
 void gi_core_loosen(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t seq)
 {
-    if (p->loose_lo == 0 || seq < p->loose_lo)
-        p->loose_lo = seq;
-    if (seq > p->loose_hi)
-        p->loose_hi = seq;
+    if (p->loose.lo == 0 || seq < p->loose.lo)
+        p->loose.lo = seq;
+    if (seq > p->loose.hi)
+        p->loose.hi = seq;
     gi_core_dirty(ctx, p);
 }
 
@@ -107,7 +107,7 @@ static void retire_peer(struct gi_core_ctx *ctx, struct gi_core_peer *p)
         moved = true;
     }
     /* The new first one may have waited for that. */
-    if (moved && (p->first != NULL || p->want != 0))
+    if (moved && (p->first != NULL || p->echo.want != 0))
         gi_core_kick(ctx, p);
 }
 
@@ -188,7 +188,7 @@ void gi_core_op_fail(struct gi_core_ctx *ctx, struct gi_core_op *op, int status)
     struct gi_core_notice *notice = op->told ? NULL : op->notice;
     op->told = op->done = true;
     op->lost = op->pieces != 0;
-    op->peer->stuck += op->lost;
+    op->peer->kept.stuck += op->lost;
     if (ctx->first == op)
         gi_core_retire(ctx);
     tell(notice, NULL, status);
@@ -214,8 +214,8 @@ void gi_core_chunk_give(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct 
 {
     struct gi_core_chunk **to = &ctx->free_chunks;
     p->pieces--;
-    if (GIN_UNLIKELY(p->lent_pieces > p->pieces)) {
-        p->lent_pieces--;
+    if (GIN_UNLIKELY(p->kept.pieces > p->pieces)) {
+        p->kept.pieces--;
         to = &ctx->spare_chunks;
     }
     c->op = NULL;
@@ -250,15 +250,15 @@ void gi_core_replace(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
     struct gi_core_op *op;
     struct gi_core_chunk *c;
-    while (p->lent_ops < p->stuck && (op = spare_op(ctx)) != NULL) {
+    while (p->kept.ops < p->kept.stuck && (op = spare_op(ctx)) != NULL) {
         op->next_ctx = ctx->free_ops;
         ctx->free_ops = op;
-        p->lent_ops++;
+        p->kept.ops++;
     }
-    while (p->lent_pieces < p->pieces && (c = spare_chunk(ctx)) != NULL) {
+    while (p->kept.pieces < p->pieces && (c = spare_chunk(ctx)) != NULL) {
         c->next = ctx->free_chunks;
         ctx->free_chunks = c;
-        p->lent_pieces++;
+        p->kept.pieces++;
     }
 }
 
@@ -270,12 +270,12 @@ void gi_core_replace(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 void gi_core_sign(const struct gi_core_ctx *ctx, struct gi_core_peer *p, bool there)
 {
     if (there) {
-        p->moved++;
-        p->heard += !ctx->caps->target_passive;
+        p->signs.moved++;
+        p->signs.heard += !ctx->caps->target_passive;
     }
-    if (p->ahead != 0) {
-        p->ahead--;
-        p->heard++;
+    if (p->echo.ahead != 0) {
+        p->echo.ahead--;
+        p->signs.heard++;
     }
 }
 

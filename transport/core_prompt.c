@@ -14,23 +14,23 @@
 
 void gi_core_proven(struct gi_core_peer *p, uint64_t to)
 {
-    if (to >= p->loose_hi)
-        p->loose_lo = p->loose_hi = 0;
-    else if (p->loose_lo != 0 && to >= p->loose_lo)
-        p->loose_lo = to + 1;
+    if (to >= p->loose.hi)
+        p->loose.lo = p->loose.hi = 0;
+    else if (p->loose.lo != 0 && to >= p->loose.lo)
+        p->loose.lo = to + 1;
 }
 
 static bool engine_is_behind(const struct gi_core_peer *p)
 {
-    return p->sent != p->acked || p->bundled != 0 || gi_core_imms_unproven(p);
+    return p->out.sent != p->out.acked || p->bundle.bytes != 0 || gi_core_imms_unproven(p);
 }
 
 /* For a put without action that goes out by itself: NULL, or the piece whose delivery is told. */
 struct gi_core_chunk *gi_core_prompt_take(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
-    if (p->lone != 0)
-        p->habit = 0; /* no quiet came between */
-    if (!ctx->plan->prompt || p->habit < HABIT ||
+    if (p->prompt.lone != 0)
+        p->prompt.habit = 0; /* no quiet came between */
+    if (!ctx->plan->prompt || p->prompt.habit < HABIT ||
         (engine_is_behind(p) && !(ctx->mutate & GI_CORE_MUTATE_PROMPT)))
         return NULL;
     return gi_core_chunk_take(ctx, p);
@@ -38,7 +38,7 @@ struct gi_core_chunk *gi_core_prompt_take(struct gi_core_ctx *ctx, struct gi_cor
 
 void gi_core_prompt_sent(struct gi_core_peer *p, struct gi_core_chunk *c, uint64_t seq)
 {
-    p->lone = seq;
+    p->prompt.lone = seq;
     if (c == NULL)
         return;
     c->op = NULL;
@@ -46,16 +46,16 @@ void gi_core_prompt_sent(struct gi_core_peer *p, struct gi_core_chunk *c, uint64
     c->seq = seq;
     c->bytes = 0;
     c->action = false;
-    p->prompts++;
-    p->prompt_hi = seq;
+    p->prompt.n++;
+    p->prompt.hi = seq;
 }
 
 static void ended(struct gi_core_ctx *ctx, struct gi_core_chunk *c)
 {
     struct gi_core_peer *p = c->peer;
-    p->prompts--;
-    if (p->prompts == 0)
-        p->prompt_hi = 0;
+    p->prompt.n--;
+    if (p->prompt.n == 0)
+        p->prompt.hi = 0;
     gi_core_chunk_give(ctx, p, c);
 }
 
@@ -68,7 +68,7 @@ void gi_core_prompt_done(struct gi_core_ctx *ctx, struct gi_core_chunk *c)
     if (p->status != GIN_OK)
         return;
     gi_core_proven(p, seq);
-    if (p->first != NULL || p->want != 0)
+    if (p->first != NULL || p->echo.want != 0)
         gi_core_kick(ctx, p);
 }
 

@@ -19,10 +19,10 @@ void gi_core_kick(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 int gi_core_posted(struct gi_core_ctx *ctx, struct gi_core_peer *p, int st)
 {
     if (GIN_LIKELY(st == GIN_OK)) {
-        p->again = 0;
-        p->taken++;
+        p->signs.again = 0;
+        p->signs.taken++;
     } else if (st == GIN_EAGAIN) {
-        p->again++;
+        p->signs.again++;
         ctx->counts[GI_CORE_N_AGAIN]++;
     } else {
         if (p->status != GIN_OK)
@@ -83,7 +83,7 @@ static int post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read)
         gi_core_chunk_give(ctx, p, c);
         return st;
     }
-    p->imms_sent += imm;
+    p->out.imms += imm;
     ctx->counts[read ? GI_CORE_N_READ : imm ? GI_CORE_N_WRITE_IMM : GI_CORE_N_WRITE]++;
     op->pieces++;
     op->offset += len;
@@ -207,7 +207,7 @@ void gi_core_push(struct gi_core_ctx *ctx, struct gi_core_peer *p)
     p->pushing = true;
     bool left = !gi_core_control(ctx, p);
     /* A peer that failed has nothing in its queues. What is bundled comes before what is queued. */
-    if (p->bundled != 0 && !gi_core_bundle_send(ctx, p)) {
+    if (p->bundle.bytes != 0 && !gi_core_bundle_send(ctx, p)) {
         left = true;
     } else {
         left |= push_ready(ctx, p) != GIN_OK;

@@ -22,7 +22,7 @@ static bool at_once(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struc
         at->run < put->bytes || (way != GI_CORE_WAY_NONE && way != GI_CORE_WAY_IMM) || p->pushing)
         return false;
     bool imm = way == GI_CORE_WAY_IMM;
-    if (p->bundled != 0 && !gi_core_bundle_send(ctx, p))
+    if (p->bundle.bytes != 0 && !gi_core_bundle_send(ctx, p))
         return false;
     struct gi_core_chunk *told = imm ? NULL : gi_core_prompt_take(ctx, p);
     struct gi_net_io io = {.peer = gi_core_rank_of(ctx, p),
@@ -40,8 +40,8 @@ static bool at_once(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struc
             gi_core_chunk_give(ctx, p, told);
         return false;
     }
-    p->burst = ctx->pauses;
-    p->imms_sent += imm;
+    p->bundle.burst = ctx->pauses;
+    p->out.imms += imm;
     ctx->counts[imm ? GI_CORE_N_WRITE_IMM : GI_CORE_N_WRITE]++;
     uint64_t seq = gi_core_op_none(ctx, p);
     gi_core_loosen(ctx, p, seq);

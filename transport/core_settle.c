@@ -11,12 +11,12 @@
 
 bool gi_core_peer_settled(const struct gi_core_peer *p, uint64_t mark)
 {
-    return (p->first == NULL || p->first->seq > mark) && (p->loose_lo == 0 || p->loose_lo > mark);
+    return (p->first == NULL || p->first->seq > mark) && (p->loose.lo == 0 || p->loose.lo > mark);
 }
 
 static bool is_clean(const struct gi_core_peer *p)
 {
-    return p->first == NULL && p->loose_lo == 0 && p->sent == p->acked && p->want == 0;
+    return p->first == NULL && p->loose.lo == 0 && p->out.sent == p->out.acked && p->echo.want == 0;
 }
 
 /* Up to which number an echo that is sent now proves. */
@@ -31,9 +31,9 @@ static uint64_t cover_now(const struct gi_core_ctx *ctx, const struct gi_core_pe
 /* The last message is it. */
 void gi_core_echo_sent(struct gi_core_peer *p, uint64_t cover)
 {
-    p->cover = cover;
-    p->cover_msg = p->sent;
-    p->ahead = p->pieces;
+    p->echo.cover = cover;
+    p->echo.msgs = p->out.sent;
+    p->echo.ahead = p->pieces;
     p->probe = false;
 }
 
@@ -41,7 +41,7 @@ static bool send_echo(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t 
 {
     struct gi_core_msg m;
     gi_core_msg_init(ctx, &m, GI_CORE_MSG_ECHO);
-    m.echo.imms = p->imms_sent;
+    m.echo.imms = p->out.imms;
     m.echo.unused = 0;
     if (gi_core_msg_send(ctx, p, &m, GI_CORE_BYTES_ECHO) != GIN_OK)
         return false;
@@ -51,14 +51,14 @@ static bool send_echo(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t 
 
 bool gi_core_imms_unproven(const struct gi_core_peer *p)
 {
-    return p->loose_lo != 0 && p->imm_hi >= p->loose_lo;
+    return p->loose.lo != 0 && p->imm_hi >= p->loose.lo;
 }
 
 /* The last bundle of a burst that quiet waits for can ask for the answer itself; a message behind
  * it would cost as much as the bundle. */
 bool gi_core_echo_rides(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
-    return p->want != 0 && p->cover_msg == 0 && p->unposted == NULL &&
+    return p->echo.want != 0 && p->echo.msgs == 0 && p->unposted == NULL &&
            !(ctx->mutate & GI_CORE_MUTATE_QUIET);
 }
 
@@ -68,16 +68,17 @@ bool gi_core_echo(struct gi_core_ctx *ctx, struct gi_core_peer *p)
     if (p->status != GIN_OK)
         return true;
     uint64_t cover = cover_now(ctx, p);
-    if (p->want != 0) {
-        uint64_t need = p->want < p->loose_hi ? p->want : p->loose_hi;
-        if (gi_core_peer_settled(p, p->want))
-            p->want = 0;
-        else if (need <= p->prompt_hi)
+    if (p->echo.want != 0) {
+        uint64_t need = p->echo.want < p->loose.hi ? p->echo.want : p->loose.hi;
+        if (gi_core_peer_settled(p, p->echo.want))
+            p->echo.want = 0;
+        else if (need <= p->prompt.hi)
             ; /* word of delivery is under way */
-        else if (p->cover_msg == 0 && p->loose_lo != 0 && p->loose_lo <= p->want && cover >= need)
+        else if (p->echo.msgs == 0 && p->loose.lo != 0 && p->loose.lo <= p->echo.want &&
+                 cover >= need)
             return send_echo(ctx, p, cover);
     }
-    if (p->probe && p->cover_msg == 0)
+    if (p->probe && p->echo.msgs == 0)
         return send_echo(ctx, p, cover);
     return true;
 }
@@ -85,8 +86,8 @@ bool gi_core_echo(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 static void want(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t mark)
 {
     uint64_t to = mark < p->issued ? mark : p->issued;
-    if (p->want < to)
-        p->want = to;
+    if (p->echo.want < to)
+        p->echo.want = to;
     gi_core_dirty(ctx, p);
 }
 
@@ -99,9 +100,9 @@ static int settled_one(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t
         return p->status;
     if (gi_core_peer_settled(p, mark) || (!quiet && (p->first == NULL || p->first->seq > mark)))
         return 1;
-    if (p->lone != 0 && p->lone == p->issued)
-        p->habit++;
-    p->lone = 0;
+    if (p->prompt.lone != 0 && p->prompt.lone == p->issued)
+        p->prompt.habit++;
+    p->prompt.lone = 0;
     want(ctx, p, mark);
     gi_core_push(ctx, p);
     return p->status;
@@ -131,7 +132,7 @@ int gi_core_settled(struct gi_core_ctx *ctx, int peer, uint64_t mark)
 bool gi_core_is_clean(const struct gi_core_ctx *ctx, int peer)
 {
     const struct gi_core_peer *p = &ctx->peers[peer];
-    return p->first == NULL && p->loose_lo == 0;
+    return p->first == NULL && p->loose.lo == 0;
 }
 
 /* ---- fence ---- */
@@ -146,7 +147,7 @@ static int pass(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi
 {
     const struct gi_core_plan *plan = ctx->plan;
     bool reads = plan->fence_reads && !(ctx->mutate & GI_CORE_MUTATE_READS);
-    bool settle = !plan->ordered || p->sent != p->acked || (reads && p->loose_lo != 0);
+    bool settle = !plan->ordered || p->out.sent != p->out.acked || (reads && p->loose.lo != 0);
     if (ctx->mutate & GI_CORE_MUTATE_FENCE)
         return GIN_OK;
     if (!settle && p->gets == 0)
@@ -167,7 +168,7 @@ static int fence_one(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
     if (p->status != GIN_OK)
         return p->status;
-    if (p->first == NULL && p->loose_lo == 0 && p->sent == p->acked)
+    if (p->first == NULL && p->loose.lo == 0 && p->out.sent == p->out.acked)
         return GIN_OK;
     if (p->last != NULL && p->last->kind == GI_CORE_FENCE && p->last->seq == p->issued)
         return GIN_OK; /* nothing since the last one */

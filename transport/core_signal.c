@@ -33,7 +33,7 @@ static bool native(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
                    const struct gi_core_action *a)
 {
     return a->kind == GI_CORE_SLOT_ADD && ctx->plan->native && ctx->native_stride != 0 &&
-           ((p->sent == p->acked && p->msgs == 0 && p->bundled == 0) ||
+           ((p->out.sent == p->out.acked && p->msgs == 0 && p->bundle.bytes == 0) ||
             (ctx->mutate & GI_CORE_MUTATE_NATIVE) != 0);
 }
 
@@ -41,7 +41,7 @@ static enum gi_core_way choose_ordered(const struct gi_core_ctx *ctx, const stru
                                        const struct gi_core_put *put, bool small)
 {
     bool behind = ctx->plan->imm_after_msg ||
-                  (p->sent == p->acked && p->msgs == 0 && p->bundled == 0) ||
+                  (p->out.sent == p->out.acked && p->msgs == 0 && p->bundle.bytes == 0) ||
                   (ctx->mutate & GI_CORE_MUTATE_IMM) != 0;
     if (put->bytes != 0 && fits_imm(ctx, &put->action) && (behind || !put->action.strong))
         return GI_CORE_WAY_IMM;
@@ -172,8 +172,8 @@ void gi_core_arrived_imm(void *arg, int peer, uint64_t imm)
     struct gi_core_peer *p = NULL;
     if (peer >= 0 && peer < ctx->core->config.size) {
         p = &ctx->peers[peer];
-        p->heard++;
-        p->imms_got++;
+        p->signs.heard++;
+        p->in.imms++;
     } else {
         ctx->anonymous = true;
     }

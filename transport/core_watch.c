@@ -26,13 +26,13 @@
 
 bool gi_core_owes(const struct gi_core_peer *p)
 {
-    return p->first != NULL || p->sent != p->acked || p->loose_lo != 0 || p->amos != 0;
+    return p->first != NULL || p->out.sent != p->out.acked || p->loose.lo != 0 || p->amos != 0;
 }
 
 /* ... something that a NIC cannot give. */
 static bool process_owes(const struct gi_core_peer *p)
 {
-    return p->sent != p->acked || p->amos != 0;
+    return p->out.sent != p->out.acked || p->amos != 0;
 }
 
 static uint64_t limit_of(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
@@ -47,7 +47,7 @@ static uint64_t limit_of(const struct gi_core_ctx *ctx, const struct gi_core_pee
 static void see_echo(const struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
     struct gi_core_watched *w = &p->watched;
-    if (p->cover_msg == w->echo)
+    if (p->echo.msgs == w->echo)
         return;
     if (w->echo != 0) {
         /* It left up to one look before it was seen. */
@@ -56,7 +56,7 @@ static void see_echo(const struct gi_core_ctx *ctx, struct gi_core_peer *p)
         w->rtt_var = w->rtt != 0 ? (3 * w->rtt_var + off) / 4 : took / 2;
         w->rtt = w->rtt != 0 ? (7 * w->rtt + took) / 8 : took;
     }
-    w->echo = p->cover_msg;
+    w->echo = p->echo.msgs;
     w->echo_since = ctx->clock;
 }
 
@@ -64,21 +64,21 @@ static void look(const struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
     struct gi_core_watched *w = &p->watched;
     bool begin = w->silent_since == 0;
-    bool life = p->heard != w->heard || (p->moved != w->moved && !process_owes(p));
-    bool asked = p->cover_msg != 0 || p->sent - p->acked >= ctx->credits;
+    bool life = p->signs.heard != w->heard || (p->signs.moved != w->moved && !process_owes(p));
+    bool asked = p->echo.msgs != 0 || p->out.sent - p->out.acked >= ctx->credits;
     if (begin || life)
         w->silent_since = ctx->clock;
-    if (begin || p->again == 0 || p->taken != w->taken)
+    if (begin || p->signs.again == 0 || p->signs.taken != w->taken)
         w->refused_since = ctx->clock;
     if (!asked)
         w->asked_since = 0;
     else if (begin || life || w->asked_since == 0)
         w->asked_since = ctx->clock;
-    w->heard = p->heard;
-    w->moved = p->moved;
-    w->taken = p->taken;
+    w->heard = p->signs.heard;
+    w->moved = p->signs.moved;
+    w->taken = p->signs.taken;
     see_echo(ctx, p);
-    if (ctx->clock - w->silent_since >= limit_of(ctx, p) / 4 && !p->probe && p->cover_msg == 0) {
+    if (ctx->clock - w->silent_since >= limit_of(ctx, p) / 4 && !p->probe && p->echo.msgs == 0) {
         p->probe = true;
         gi_core_kick((struct gi_core_ctx *)(uintptr_t)ctx, p);
     }
@@ -96,7 +96,7 @@ static bool is_refused(const struct gi_core_ctx *ctx, const struct gi_core_peer 
 {
     const struct gi_core_watched *w = &p->watched;
     uint64_t limit = limit_of(ctx, p);
-    return p->again != 0 && ctx->clock - w->refused_since >= limit &&
+    return p->signs.again != 0 && ctx->clock - w->refused_since >= limit &&
            ctx->clock - w->silent_since >= limit;
 }
 
@@ -134,7 +134,7 @@ static void watch_all(struct gi_core_ctx *ctx)
             continue; /* it came while others were given up */
         if (is_silent(ctx, p))
             give_up(ctx, p, "no answer");
-        else if (p->again != 0 && silent)
+        else if (p->signs.again != 0 && silent)
             p->watched.silent_since = 0;
         else if (is_refused(ctx, p))
             give_up(ctx, p, "the network takes nothing for it");
