@@ -238,6 +238,7 @@ static void map_anew(struct mp *mp, uint32_t backend)
     gin_devcomm_reqs_t reqs;
     gin_devcomm_reqs_init(&reqs);
     reqs.backend = backend;
+    made.rank[mp->rank].plan.hold = 8; /* a post is not done because it was made */
     if (!made_up(mp, &registered) || !mp_dev(mp, &reqs) ||
         !EXPECT((block = gin_calloc(mp->comm, 1, bytes)) != NULL))
         return;
