@@ -25,6 +25,10 @@ rxm|tcp;ofi_rxm|
 shm|shm|
 sockets|sockets|
 vrxm|verbs;ofi_rxm|
+vmsg|verbs-msg|
+msg|net-msg|
+tmsg|tcp-msg|
+smsg|sockets-msg|
 B64||hold=12,early=1
 B32||imm=32,hold=8,early=1
 B0||imm=0,hold=8

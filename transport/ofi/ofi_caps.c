@@ -112,10 +112,14 @@ void gi_ofi_fill_caps(struct gi_ofi_domain *d)
     fill_operations(c, d);
     fill_order(c, i);
     fill_memory(d);
-    d->imm_source = c->msg_source = d->pick.rung.source;
+    d->connected = i->ep_attr->type == FI_EP_MSG;
+    d->imm_source = d->pick.rung.source || (d->connected && c->imm_eats_recv);
+    c->msg_source = d->pick.rung.source || d->connected;
     d->inject = i->tx_attr->inject_size;
     d->contexts = own_contexts(i);
-    c->name = i->fabric_attr->prov_name;
+    snprintf(d->name, sizeof(d->name), "%s%s", i->fabric_attr->prov_name,
+             d->connected ? "-msg" : "");
+    c->name = d->name;
     snprintf(d->version, sizeof(d->version), "%u.%u, libfabric %u.%u", FI_MAJOR(v), FI_MINOR(v),
              FI_MAJOR(lib), FI_MINOR(lib));
     c->version = d->version;

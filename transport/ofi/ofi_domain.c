@@ -83,7 +83,8 @@ static int try_pick(const struct gi_net_config *config, const struct gi_ofi_pick
         free(d);
         return st;
     }
-    probe_wait(d);
+    if (!d->connected) /* requests to connect come by another queue */
+        probe_wait(d);
     gi_ofi_apply_quirks(d);
     st = gi_ofi_share_receives(d);
     if (st == GIN_OK && config->self_test)

@@ -32,7 +32,7 @@ static const struct {
 static const char *const others[] = {"sockets", "udp;ofi_rxd", "psm3", "psm2", "shm", NULL};
 
 /* Providers whose device applies atomics; asking the others for FI_ATOMIC costs order. */
-static const char *const device_atomics[] = {"cxi", "sockets"};
+static const char *const device_atomics[] = {"cxi", "sockets", "sockets-msg"};
 
 const char *gi_ofi_own(size_t i)
 {
@@ -81,33 +81,49 @@ static bool same_name(const char *a, const char *b)
     return n == m && n != 0;
 }
 
-/* "efa-direct" is a fabric of provider efa; every other name is a provider. */
-static const char *fabric_of(const char **provider)
+/* What a name asks for: of libfabric's providers, one of its fabrics, one kind of endpoints. */
+struct meant {
+    char provider[64];
+    const char *fabric; /* NULL: any */
+    enum fi_ep_type type;
+};
+
+/* "efa-direct" is a fabric of provider efa, "NAME-msg" the connected endpoints of provider NAME;
+ * every other name is a provider. */
+static struct meant meaning(const char *name)
 {
-    if (strcasecmp(*provider, "efa-direct") == 0) {
-        *provider = "efa";
-        return "efa-direct";
+    struct meant m = {.type = FI_EP_RDM};
+    size_t len = strlen(name);
+    snprintf(m.provider, sizeof(m.provider), "%s", name);
+    if (len > 4 && len < sizeof(m.provider) && strcasecmp(name + len - 4, "-msg") == 0) {
+        m.provider[len - 4] = 0;
+        m.type = FI_EP_MSG;
+    } else if (strcasecmp(name, "efa-direct") == 0) {
+        strcpy(m.provider, "efa");
+        m.fabric = "efa-direct";
+    } else if (strcasecmp(name, "efa") == 0) {
+        m.fabric = "efa";
     }
-    return strcasecmp(*provider, "efa") == 0 ? "efa" : NULL;
+    return m;
 }
 
-static struct fi_info *hints_for(const char *provider, const struct gi_ofi_rung *r)
+static struct fi_info *hints_for(const char *name, const struct gi_ofi_rung *r)
 {
     struct fi_info *h = fi_allocinfo();
-    const char *fabric = fabric_of(&provider);
+    struct meant m = meaning(name);
     uint64_t order = FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_SAW;
     if (h == NULL)
         return NULL;
-    h->fabric_attr->prov_name = strdup(provider); /* all freed by fi_freeinfo() */
-    h->fabric_attr->name = fabric != NULL ? strdup(fabric) : NULL;
+    h->fabric_attr->prov_name = strdup(m.provider); /* all freed by fi_freeinfo() */
+    h->fabric_attr->name = m.fabric != NULL ? strdup(m.fabric) : NULL;
     h->caps = FI_MSG | FI_RMA | (r->atomic ? FI_ATOMIC : 0) | (r->source ? FI_SOURCE : 0) |
               (r->hmem ? FI_HMEM : 0);
     h->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
-    h->ep_attr->type = FI_EP_RDM;
+    h->ep_attr->type = m.type;
     h->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
                               FI_MR_ENDPOINT | (r->hmem ? FI_MR_HMEM : 0);
     h->domain_attr->threading = FI_THREAD_SAFE;
-    h->domain_attr->av_type = FI_AV_TABLE;
+    h->domain_attr->av_type = m.type == FI_EP_RDM ? FI_AV_TABLE : FI_AV_UNSPEC;
     h->tx_attr->msg_order = h->rx_attr->msg_order = r->order ? order : 0;
     return h;
 }
@@ -157,18 +173,17 @@ static bool is_device(const char *domain, const char *nic)
 }
 
 /* The entry to take out of what came back; NULL and the reason where none will do. */
-static const struct fi_info *best_of(const struct fi_info *list, const char *provider,
-                                     const char *nic, struct gi_ofi_tried *tried,
-                                     struct reason *why)
+static const struct fi_info *best_of(const struct fi_info *list, const char *name, const char *nic,
+                                     struct gi_ofi_tried *tried, struct reason *why)
 {
     const struct fi_info *best = NULL;
-    const char *fabric = fabric_of(&provider);
+    struct meant m = meaning(name);
     char devices[100] = "";
     because(why, "libfabric answered with other providers");
     for (const struct fi_info *i = list; i != NULL; i = i->next) {
-        if (!same_name(i->fabric_attr->prov_name, provider) || i->ep_attr->type != FI_EP_RDM)
+        if (!same_name(i->fabric_attr->prov_name, m.provider) || i->ep_attr->type != m.type)
             continue;
-        if (fabric != NULL && strcasecmp(i->fabric_attr->name, fabric) != 0)
+        if (m.fabric != NULL && strcasecmp(i->fabric_attr->name, m.fabric) != 0)
             continue;
         add_word(devices, sizeof(devices), i->domain_attr->name);
         add_word(tried->devices, sizeof(tried->devices), i->domain_attr->name);
@@ -218,19 +233,21 @@ static int climb(const char *provider, const struct gi_ofi_want *want, struct gi
                  struct gi_ofi_tried *tried, struct reason *why)
 {
     bool atomic = want->atomics || has_device_atomics(provider);
+    bool connected = meaning(provider).type == FI_EP_MSG;
     struct reason first = {""};
     int rc = -FI_ENODATA;
     for (unsigned i = 0; i < 16; i++) {
         struct gi_ofi_rung r = {
             .hmem = !(i & 8), .order = !(i & 4), .source = !(i & 2), .atomic = !(i & 1)};
-        if ((r.hmem && !want->hmem) || (r.atomic && !atomic))
-            continue;
+        if ((r.hmem && !want->hmem) || (r.atomic && !atomic) || (r.source && connected))
+            continue; /* a connection tells its source */
         rc = ask(provider, want->nic, &r, &pick->info, tried, why);
         if (rc == 0) {
             pick->rung = r;
             snprintf(pick->rung_text, sizeof(pick->rung_text), "%s%s%s%s",
                      want->hmem && !r.hmem ? " without GPU memory" : "",
-                     r.order ? "" : " without order", r.source ? "" : " without FI_SOURCE",
+                     r.order ? "" : " without order",
+                     r.source || connected ? "" : " without FI_SOURCE",
                      atomic && !r.atomic ? " without atomics" : "");
             return 0;
         }
@@ -243,9 +260,9 @@ static int climb(const char *provider, const struct gi_ofi_want *want, struct gi
 static void describe(struct gi_ofi_pick *p)
 {
     uint32_t v = p->info->fabric_attr->prov_version;
-    snprintf(p->text, sizeof(p->text), "%s, domain %s, fabric %s, version %u.%u",
-             p->info->fabric_attr->prov_name, p->info->domain_attr->name,
-             p->info->fabric_attr->name, FI_MAJOR(v), FI_MINOR(v));
+    snprintf(p->text, sizeof(p->text), "%s%s, domain %s, fabric %s, version %u.%u",
+             p->info->fabric_attr->prov_name, p->info->ep_attr->type == FI_EP_MSG ? "-msg" : "",
+             p->info->domain_attr->name, p->info->fabric_attr->name, FI_MAJOR(v), FI_MINOR(v));
 }
 
 void gi_ofi_tried(struct gi_ofi_tried *t, const char *name, const char *why)

@@ -2,7 +2,8 @@
 /*
  * What the files of this folder share. A domain is one fabric and one domain of libfabric; a lane
  * is one reliable datagram endpoint with one completion queue and one address vector of its own,
- * so that nothing of libfabric is used by two threads at a time but the domain.
+ * so that nothing of libfabric is used by two threads at a time but the domain. Of a domain with
+ * MSG endpoints a lane is a listener and two connections for each peer.
  */
 #ifndef GI_OFI_INT_H
 #define GI_OFI_INT_H
@@ -22,6 +23,8 @@
 #define GI_OFI_SEND_SLOTS 128u  /* messages under way that are too long to be injected */
 #define GI_OFI_IMM_ROOM   1024u /* immediates that may arrive between two progress calls */
 #define GI_OFI_BATCH      32u   /* entries that are taken from the queue at a time */
+#define GI_OFI_CONN_RECVS 32u   /* receives posted for each peer that has connected */
+#define GI_OFI_PLACE_MAX  64u   /* bytes of a listener's address */
 
 _Static_assert(sizeof(struct fi_context2) <= 8 * sizeof(uint64_t),
                "opaque[8] of a request and the rest are free");
@@ -34,12 +37,13 @@ struct gi_ofi_domain {
     int rank, size;
     bool client_keys, virt_addr;
     bool contexts;     /* every post needs a context of its own until it has completed */
+    bool connected;    /* MSG endpoints */
     bool imm_source;   /* immediates tell whose they are */
     uint32_t receives; /* posted per lane, for all its peers */
     uint64_t inject;   /* most bytes of a message that needs no slot, as tested */
     uint64_t key_mask; /* of keys that the client chooses */
     struct gi_net_caps caps;
-    char version[48];
+    char name[48], version[48];
     char notes[1600];
 };
 
@@ -54,22 +58,26 @@ struct gi_ofi_slot {
     struct fi_context2 context;
     unsigned char *bytes;
     struct gi_ofi_slot *next; /* sends: in the free list; receives: not posted yet */
-    int peer;                 /* of a send */
+    int peer;                 /* of a send; of a receive on a connection */
 };
 
 struct gi_ofi_peer {
     /* Context of posts without a request, so that their failures name the peer. */
     struct fi_context2 context;
     fi_addr_t addr;
+    struct fid_ep *ep; /* to post by; NULL: gi_ofi_refuse() says why not */
     bool dead;
 };
+
+struct gi_ofi_listener;
 
 struct gi_ofi_lane {
     struct gi_net_lane head;
     struct gi_ofi_domain *domain;
-    struct fid_ep *ep;
     struct fid_cq *cq;
+    struct fid_ep *ep; /* NULL, and no vector, where there are connections */
     struct fid_av *av;
+    struct gi_ofi_listener *listener; /* NULL: one endpoint for all */
     struct gi_net_handler handler;
     struct gi_ofi_peer *peers; /* by rank */
     int *peer_of;              /* rank of an entry of the address vector */
@@ -121,7 +129,25 @@ int gi_ofi_name(struct gi_net_lane *l, void *blob, uint32_t *len);
 int gi_ofi_connect(struct gi_net_lane *l, int peer, const void *blob, uint32_t len);
 void gi_ofi_cancel_peer(struct gi_net_lane *l, int peer);
 
+/* ofi_conn.c: of lanes with connections */
+int gi_ofi_listen(struct gi_ofi_lane *l);
+void gi_ofi_disconnect(struct gi_ofi_lane *l); /* before the completion queue is closed */
+void gi_ofi_unlisten(struct gi_ofi_lane *l);   /* after it */
+/* Where peers find the listener; *room: the length. 0 or a negative error of libfabric. */
+int gi_ofi_place(struct gi_ofi_lane *l, void *at, size_t *room);
+int gi_ofi_know_place(struct gi_ofi_lane *l, int peer, const void *at, size_t len);
+/* Connect to a peer if that has not begun: GIN_EAGAIN as long as it does not stand; or why it will
+ * not. */
+int gi_ofi_reach(struct gi_ofi_lane *l, int peer);
+void gi_ofi_let_go(struct gi_ofi_lane *l, int peer);
+int gi_ofi_see_connections(struct gi_ofi_lane *l, bool idle);
+/* What takes a peer's messages, NULL: no longer. */
+struct fid_ep *gi_ofi_receiver(const struct gi_ofi_lane *l, int peer);
+void gi_ofi_receiver_ended(struct gi_ofi_lane *l, int peer);
+
 /* ofi_post.c */
+/* The status of a post to a peer to which there is no endpoint (now). */
+int gi_ofi_refuse(struct gi_ofi_lane *l, int peer);
 int gi_ofi_write(struct gi_net_lane *l, const struct gi_net_io *io);
 int gi_ofi_read(struct gi_net_lane *l, const struct gi_net_io *io);
 int gi_ofi_amo_add(struct gi_net_lane *l, const struct gi_net_io *io);
@@ -133,7 +159,8 @@ int gi_ofi_post_failed(struct gi_ofi_lane *l, int peer, const char *what, ssize_
 /* ofi_msg.c */
 int gi_ofi_slots_open(struct gi_ofi_lane *l);
 void gi_ofi_slots_close(struct gi_ofi_lane *l);
-int gi_ofi_post_receives(struct gi_ofi_lane *l); /* those that are not posted */
+int gi_ofi_post_receives(struct gi_ofi_lane *l);         /* those that are not posted */
+int gi_ofi_receives_of(struct gi_ofi_lane *l, int peer); /* post those of one that has connected */
 int gi_ofi_msg(struct gi_net_lane *l, int peer, const void *bytes, uint32_t len);
 
 /* ofi_progress.c */

@@ -22,6 +22,8 @@ static int open_queue(struct gi_ofi_lane *l, uint32_t depth)
 {
     struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_NONE};
     attr.size = depth + l->domain->receives + GI_OFI_SEND_SLOTS + GI_OFI_IMM_ROOM;
+    if (l->domain->connected) /* what each endpoint may receive at the least */
+        attr.size += (size_t)l->domain->size;
     l->fd = -1;
     if (l->domain->caps.wait_fd)
         attr.wait_obj = FI_WAIT_FD;
@@ -48,33 +50,46 @@ static int open_endpoint(struct gi_ofi_lane *l)
     return rc;
 }
 
-static int open_objects(struct gi_ofi_lane *l, uint32_t depth)
+/* One endpoint for all peers. */
+static int open_datagrams(struct gi_ofi_lane *l)
 {
     struct fi_av_attr attr = {.type = FI_AV_TABLE, .count = (size_t)l->domain->size};
-    int rc = open_queue(l, depth);
+    int rc = fi_av_open(l->domain->domain, &attr, &l->av, NULL);
     if (rc != 0)
-        return said(l, "opening a completion queue", rc);
-    rc = fi_av_open(l->domain->domain, &attr, &l->av, NULL);
-    if (rc != 0) {
-        fi_close(&l->cq->fid);
         return said(l, "opening an address vector", rc);
-    }
     rc = open_endpoint(l);
     if (rc != 0) {
         fi_close(&l->av->fid);
-        fi_close(&l->cq->fid);
         return said(l, "opening an endpoint", rc);
     }
     return GIN_OK;
 }
 
+static int open_objects(struct gi_ofi_lane *l, uint32_t depth)
+{
+    int rc = open_queue(l, depth);
+    if (rc != 0)
+        return said(l, "opening a completion queue", rc);
+    int st = l->domain->connected ? gi_ofi_listen(l) : open_datagrams(l);
+    if (st != GIN_OK)
+        fi_close(&l->cq->fid);
+    return st;
+}
+
 static void close_objects(struct gi_ofi_lane *l)
 {
-    int rc = fi_close(&l->ep->fid);
+    int rc = 0;
+    if (l->listener != NULL)
+        gi_ofi_disconnect(l);
+    else
+        rc = fi_close(&l->ep->fid);
     if (rc != 0)
         gi_warn("ofi", "%s: closing an endpoint: %s", l->domain->caps.name, fi_strerror(-rc));
     fi_close(&l->cq->fid);
-    fi_close(&l->av->fid);
+    if (l->listener != NULL)
+        gi_ofi_unlisten(l);
+    else
+        fi_close(&l->av->fid);
 }
 
 static void free_lane(struct gi_ofi_lane *l)
@@ -160,7 +175,8 @@ int gi_ofi_name(struct gi_net_lane *head, void *blob, uint32_t *len)
     unsigned char buf[GI_NET_NAME_MAX] = {0};
     struct name *n = (struct name *)buf;
     size_t room = sizeof(buf) - sizeof(*n);
-    int rc = fi_getname(&l->ep->fid, n->address, &room);
+    int rc = l->listener != NULL ? gi_ofi_place(l, n->address, &room)
+                                 : fi_getname(&l->ep->fid, n->address, &room);
     if (rc != 0)
         return said(l, "asking for an endpoint's name", rc);
     snprintf(n->provider, sizeof(n->provider), "%s", l->domain->caps.name);
@@ -206,22 +222,31 @@ int gi_ofi_connect(struct gi_net_lane *head, int peer, const void *blob, uint32_
         return st;
     if (l->peers[peer].addr != FI_ADDR_NOTAVAIL)
         return gi_fail(GIN_ESTATE, "rank %d is connected already", peer);
+    if (l->listener != NULL) {
+        l->peers[peer].addr = FI_ADDR_UNSPEC - 1;
+        return gi_ofi_know_place(l, peer, n->address, n->len);
+    }
     int rc = fi_av_insert(l->av, n->address, 1, &addr, 0, NULL);
     if (rc != 1)
         return said(l, "taking a peer's address", rc < 0 ? rc : -FI_EINVAL);
     l->peers[peer].addr = addr;
+    l->peers[peer].ep = l->ep;
     if (addr < (fi_addr_t)l->domain->size)
         l->peer_of[addr] = peer;
     return GIN_OK;
 }
 
 /*
- * Nothing more is posted to it. What is under way stays the provider's: there is no call that
- * takes it back for certain, and the memory may still be read.
+ * Nothing more is posted to it. What is under way stays the provider's: but for ending a connection
+ * there is no call that takes it back for certain, and the memory may still be read.
  */
 void gi_ofi_cancel_peer(struct gi_net_lane *head, int peer)
 {
     struct gi_ofi_lane *l = gi_ofi_lane(head);
-    if (peer >= 0 && peer < l->domain->size)
-        l->peers[peer].dead = true;
+    if (peer < 0 || peer >= l->domain->size)
+        return;
+    l->peers[peer].dead = true;
+    l->peers[peer].ep = NULL;
+    if (l->listener != NULL)
+        gi_ofi_let_go(l, peer);
 }

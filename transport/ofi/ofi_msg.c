@@ -19,6 +19,11 @@
 int gi_ofi_share_receives(struct gi_ofi_domain *d)
 {
     size_t most = d->pick.info->rx_attr->size, peers = (size_t)d->size, n = GI_OFI_RECV_SLOTS;
+    if (d->connected) { /* each endpoint has its own */
+        d->caps.recvs = (uint32_t)(most < GI_OFI_CONN_RECVS ? most : GI_OFI_CONN_RECVS);
+        d->receives = (uint32_t)peers * d->caps.recvs;
+        return GIN_OK;
+    }
     if (most < GI_OFI_RECV_LEAST)
         most = GI_OFI_RECV_LEAST;
     if (d->caps.recvs != 0 && n < peers * d->caps.recvs)
@@ -64,6 +69,9 @@ int gi_ofi_slots_open(struct gi_ofi_lane *l)
     for (size_t i = all; i-- > 0;) {
         struct gi_ofi_slot *s = &l->recv[i], **list = i < n ? &l->unposted : &l->free_sends;
         s->bytes = l->slab + i * GI_NET_MSG_MAX;
+        s->peer = i < n && l->listener != NULL ? (int)(i / l->domain->caps.recvs) : GI_NET_UNKNOWN;
+        if (s->peer != GI_NET_UNKNOWN)
+            continue; /* until it has connected */
         s->next = *list;
         *list = s;
     }
@@ -89,15 +97,49 @@ void gi_ofi_slots_close(struct gi_ofi_lane *l)
     l->recv = NULL;
 }
 
-int gi_ofi_post_receives(struct gi_ofi_lane *l)
+static ssize_t post_receive(struct gi_ofi_lane *l, struct fid_ep *ep, struct gi_ofi_slot *s)
 {
     void *desc = gi_ofi_desc(l->slab_mr);
+    struct iovec iov = {.iov_base = s->bytes, .iov_len = GI_NET_MSG_MAX};
+    struct fi_msg msg = {
+        .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = s};
+    return fi_recvmsg(ep, &msg, FI_COMPLETION);
+}
+
+/* One that is not taken now holds up only those of its connection. */
+static int post_by_connections(struct gi_ofi_lane *l)
+{
+    for (struct gi_ofi_slot **at = &l->unposted, *s; (s = *at) != NULL;) {
+        struct fid_ep *ep = gi_ofi_receiver(l, s->peer);
+        ssize_t rc = ep != NULL ? post_receive(l, ep, s) : 0;
+        if (rc != 0 && rc != -FI_EAGAIN)
+            gi_ofi_receiver_ended(l, s->peer);
+        if (rc == -FI_EAGAIN)
+            at = &s->next;
+        else
+            *at = s->next; /* posted, or of no use any more */
+    }
+    return GIN_OK;
+}
+
+int gi_ofi_receives_of(struct gi_ofi_lane *l, int peer)
+{
+    uint32_t n = l->domain->caps.recvs;
+    for (struct gi_ofi_slot *s = l->recv + (size_t)peer * n, *end = s + n; s < end; s++) {
+        s->next = l->unposted;
+        l->unposted = s;
+    }
+    (void)post_by_connections(l);
+    return gi_ofi_receiver(l, peer) != NULL ? GIN_OK : GIN_ENET;
+}
+
+int gi_ofi_post_receives(struct gi_ofi_lane *l)
+{
+    if (l->listener != NULL)
+        return post_by_connections(l);
     while (l->unposted != NULL) {
         struct gi_ofi_slot *s = l->unposted;
-        struct iovec iov = {.iov_base = s->bytes, .iov_len = GI_NET_MSG_MAX};
-        struct fi_msg msg = {
-            .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = s};
-        ssize_t rc = fi_recvmsg(l->ep, &msg, FI_COMPLETION);
+        ssize_t rc = post_receive(l, l->ep, s);
         if (rc == -FI_EAGAIN)
             return GIN_OK;
         if (rc != 0)
@@ -118,8 +160,8 @@ int gi_ofi_msg(struct gi_net_lane *head, int peer, const void *bytes, uint32_t l
     struct fi_msg msg = {
         .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = p->addr, .context = &p->context};
     uint64_t flags = FI_INJECT;
-    if (GIN_UNLIKELY(p->dead))
-        return gi_fail(GIN_EPEER, "rank %d is known to be dead", peer);
+    if (GIN_UNLIKELY(p->ep == NULL))
+        return gi_ofi_refuse(l, peer);
     if (len > l->domain->inject || l->domain->contexts) {
         s = l->free_sends;
         if (s == NULL)
@@ -133,7 +175,7 @@ int gi_ofi_msg(struct gi_net_lane *head, int peer, const void *bytes, uint32_t l
         iov.iov_base = s->bytes;
         flags = FI_COMPLETION;
     }
-    ssize_t rc = fi_sendmsg(l->ep, &msg, flags);
+    ssize_t rc = fi_sendmsg(p->ep, &msg, flags);
     if (GIN_LIKELY(rc == 0)) {
         if (s != NULL)
             l->free_sends = s->next;

@@ -43,9 +43,13 @@ static int not_posted(struct gi_ofi_lane *l, int peer, const char *what, ssize_t
     return gi_ofi_post_failed(l, peer, what, rc);
 }
 
-static int refuse_dead(int peer)
+int gi_ofi_refuse(struct gi_ofi_lane *l, int peer)
 {
-    return gi_fail(GIN_EPEER, "rank %d is known to be dead", peer);
+    if (l->peers[peer].dead)
+        return gi_fail(GIN_EPEER, "rank %d is known to be dead", peer);
+    if (l->listener != NULL)
+        return gi_ofi_reach(l, peer);
+    return gi_fail(GIN_ESTATE, "rank %d is not known yet", peer);
 }
 
 /* Where every completion says so, nothing is asked. */
@@ -90,10 +94,10 @@ int gi_ofi_write(struct gi_net_lane *head, const struct gi_net_io *io)
     struct iovec iov = {.iov_base = io->local, .iov_len = io->len};
     struct fi_rma_iov remote = {.addr = io->remote, .len = io->len, .key = io->key};
     void *desc = gi_ofi_desc(io->mr);
-    if (GIN_UNLIKELY(p->dead))
-        return refuse_dead(io->peer);
+    if (GIN_UNLIKELY(p->ep == NULL))
+        return gi_ofi_refuse(l, io->peer);
     struct fi_msg_rma msg = rma_message(&iov, &desc, &remote, p, io);
-    ssize_t rc = fi_writemsg(l->ep, &msg, write_flags(l, io));
+    ssize_t rc = fi_writemsg(p->ep, &msg, write_flags(l, io));
     return GIN_LIKELY(rc == 0) ? GIN_OK : not_posted(l, io->peer, "writing to", rc);
 }
 
@@ -104,10 +108,10 @@ int gi_ofi_read(struct gi_net_lane *head, const struct gi_net_io *io)
     struct iovec iov = {.iov_base = io->local, .iov_len = io->len};
     struct fi_rma_iov remote = {.addr = io->remote, .len = io->len, .key = io->key};
     void *desc = gi_ofi_desc(io->mr);
-    if (GIN_UNLIKELY(p->dead))
-        return refuse_dead(io->peer);
+    if (GIN_UNLIKELY(p->ep == NULL))
+        return gi_ofi_refuse(l, io->peer);
     struct fi_msg_rma msg = rma_message(&iov, &desc, &remote, p, io);
-    ssize_t rc = fi_readmsg(l->ep, &msg, FI_COMPLETION | (io->flags & GI_NET_MORE ? FI_MORE : 0));
+    ssize_t rc = fi_readmsg(p->ep, &msg, FI_COMPLETION | (io->flags & GI_NET_MORE ? FI_MORE : 0));
     return GIN_LIKELY(rc == 0) ? GIN_OK : not_posted(l, io->peer, "reading from", rc);
 }
 
@@ -129,12 +133,12 @@ int gi_ofi_amo_add(struct gi_net_lane *head, const struct gi_net_io *io)
                                 .datatype = FI_UINT64,
                                 .op = FI_SUM,
                                 .context = io->req};
-    if (GIN_UNLIKELY(p->dead))
-        return refuse_dead(io->peer);
+    if (GIN_UNLIKELY(p->ep == NULL))
+        return gi_ofi_refuse(l, io->peer);
     *addend = io->imm;
     flags |= (io->flags & GI_NET_FENCE) ? FI_FENCE : 0;
     flags |= (io->flags & GI_NET_MORE) ? FI_MORE : 0;
     flags |= delivery(l, io);
-    ssize_t rc = fi_atomicmsg(l->ep, &msg, flags);
+    ssize_t rc = fi_atomicmsg(p->ep, &msg, flags);
     return GIN_LIKELY(rc == 0) ? GIN_OK : not_posted(l, io->peer, "adding to a word of", rc);
 }

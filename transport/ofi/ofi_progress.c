@@ -15,8 +15,11 @@ static bool within(const void *p, const void *first, const void *end)
     return (uintptr_t)p >= (uintptr_t)first && (uintptr_t)p < (uintptr_t)end;
 }
 
-static int peer_of(const struct gi_ofi_lane *l, fi_addr_t from)
+/* Of a receive (NULL: an immediate without one). */
+static int peer_of(const struct gi_ofi_lane *l, const struct gi_ofi_slot *s, fi_addr_t from)
 {
+    if (l->listener != NULL)
+        return s != NULL ? s->peer : GI_NET_UNKNOWN;
     return l->source && from < (fi_addr_t)l->domain->size ? l->peer_of[from] : GI_NET_UNKNOWN;
 }
 
@@ -32,9 +35,10 @@ static void give_back_receive(struct gi_ofi_lane *l, struct gi_ofi_slot *s)
     l->unposted = s;
 }
 
-static void arrived_imm(struct gi_ofi_lane *l, uint64_t data, fi_addr_t from)
+static void arrived_imm(struct gi_ofi_lane *l, const struct gi_ofi_slot *s, uint64_t data,
+                        fi_addr_t from)
 {
-    int peer = l->domain->imm_source ? peer_of(l, from) : GI_NET_UNKNOWN;
+    int peer = l->domain->imm_source ? peer_of(l, s, from) : GI_NET_UNKNOWN;
     if (l->domain->caps.imm_bits == 32)
         data = (uint32_t)data;
     l->handler.arrived_imm(l->handler.arg, peer, data);
@@ -45,13 +49,13 @@ static void take(struct gi_ofi_lane *l, const struct fi_cq_data_entry *e, fi_add
     struct gi_ofi_slot *s = e->op_context;
     if (within(s, l->recv, l->recv_end)) {
         if (e->flags & FI_REMOTE_CQ_DATA)
-            arrived_imm(l, e->data, from);
+            arrived_imm(l, s, e->data, from);
         else
-            l->handler.arrived_msg(l->handler.arg, peer_of(l, from), s->bytes, (uint32_t)e->len);
+            l->handler.arrived_msg(l->handler.arg, peer_of(l, s, from), s->bytes, (uint32_t)e->len);
         give_back_receive(l, s);
     } else if ((e->flags & FI_REMOTE_CQ_DATA) && (s == NULL || (e->flags & FI_REMOTE_WRITE))) {
         /* some providers set the first flag at the source, too */
-        arrived_imm(l, e->data, from);
+        arrived_imm(l, NULL, e->data, from);
     } else if (within(s, l->send, l->send_end)) {
         give_back_send(l, s);
     } else if (s != NULL && !within(s, l->peers, l->peers + l->domain->size)) {
@@ -76,6 +80,10 @@ static int report(struct gi_ofi_lane *l, const struct fi_cq_err_entry *e, int er
     struct gi_ofi_slot *s = e->op_context;
     int status = gi_ofi_status(error), peer = GI_NET_UNKNOWN;
     struct gi_net_request *req = NULL;
+    if (within(s, l->recv, l->recv_end) && l->listener != NULL) {
+        gi_ofi_receiver_ended(l, s->peer);
+        return GIN_OK;
+    }
     if (within(s, l->recv, l->recv_end)) {
         give_back_receive(l, s);
         return strange(l, error, text);
@@ -120,7 +128,8 @@ int gi_ofi_progress(struct gi_net_lane *head, unsigned budget)
     unsigned total = 0;
     ssize_t n;
     do {
-        n = fi_cq_readfrom(l->cq, entries, GI_OFI_BATCH, from);
+        n = l->listener == NULL ? fi_cq_readfrom(l->cq, entries, GI_OFI_BATCH, from)
+                                : fi_cq_read(l->cq, entries, GI_OFI_BATCH);
         if (GIN_UNLIKELY(n < 0 && n != -FI_EAGAIN)) {
             if (n != -FI_EAVAIL)
                 return gi_fail(GIN_ENET, "%s: reading completions: %s", l->domain->caps.name,
@@ -136,6 +145,11 @@ int gi_ofi_progress(struct gi_net_lane *head, unsigned budget)
             take(l, &entries[i], from[i]);
         total += n > 0 ? (unsigned)n : 0;
     } while (n == GI_OFI_BATCH && total < budget);
+    if (GIN_UNLIKELY(l->listener != NULL)) {
+        int st = gi_ofi_see_connections(l, total == 0);
+        if (st != GIN_OK)
+            return st;
+    }
     if (GIN_UNLIKELY(l->unposted != NULL)) {
         int st = gi_ofi_post_receives(l);
         if (st != GIN_OK)

@@ -34,8 +34,8 @@ static const struct {
     {"efa", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
     {"opx", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
     {"psm3", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
-    {"sockets", ANY, FOREVER, PASSIVE, 1, NULL},
-    {"sockets", ANY, FOREVER, AMO, GI_NET_AMO_NATIVE, "atomics are applied by its own thread"},
+    {"sockets*", ANY, FOREVER, PASSIVE, 1, NULL},
+    {"sockets*", ANY, FOREVER, AMO, GI_NET_AMO_NATIVE, "atomics are applied by its own thread"},
     {"sockets", ANY, FOREVER, RECVS, 32, "messages without a posted receive crash it"},
     {"verbs*", ANY, FOREVER, PASSIVE, 1, NULL},
     {"verbs*", ANY, FOREVER, DC, GI_NET_DC_SAME, "a completion is the remote device's answer"},
@@ -91,7 +91,7 @@ static const char *correct(struct gi_ofi_domain *d, enum field field, unsigned v
 
 void gi_ofi_apply_quirks(struct gi_ofi_domain *d)
 {
-    const char *name = d->pick.info->fabric_attr->prov_name;
+    const char *name = d->caps.name;
     const char *fabric = d->pick.info->fabric_attr->name;
     if (strcasecmp(name, "efa") == 0 && fabric != NULL && strcasecmp(fabric, "efa-direct") == 0)
         name = fabric;
