@@ -32,7 +32,7 @@ static const struct {
 static const char *const others[] = {"sockets", "udp;ofi_rxd", "psm3", "psm2", "shm", NULL};
 
 /* Providers whose device applies atomics; asking the others for FI_ATOMIC costs order. */
-static const char *const device_atomics[] = {"cxi", "sockets", "sockets-msg"};
+static const char *const device_atomics[] = {"cxi", "sockets", "verbs-msg", "sockets-msg"};
 
 const char *gi_ofi_own(size_t i)
 {

@@ -29,6 +29,14 @@
 _Static_assert(sizeof(struct fi_context2) <= 8 * sizeof(uint64_t),
                "opaque[8] of a request and the rest are free");
 
+/* How an atomic add is asked for, as the self-test found it. */
+enum gi_ofi_add {
+    GI_OFI_ADD,         /* as it is meant */
+    GI_OFI_ADD_FETCH,   /* with the old value fetched, and thrown away */
+    GI_OFI_ADD_BY_ADDR, /* ... and the addend where a connected endpoint needs no address, too */
+    GI_OFI_ADDS
+};
+
 struct gi_ofi_domain {
     struct gi_net_domain head;
     struct gi_ofi_pick pick;
@@ -36,8 +44,9 @@ struct gi_ofi_domain {
     struct fid_domain *domain;
     int rank, size;
     bool client_keys, virt_addr;
-    bool contexts;     /* every post needs a context of its own until it has completed */
-    bool connected;    /* MSG endpoints */
+    bool contexts;  /* every post needs a context of its own until it has completed */
+    bool connected; /* MSG endpoints */
+    enum gi_ofi_add add;
     bool imm_source;   /* immediates tell whose they are */
     uint32_t receives; /* posted per lane, for all its peers */
     uint64_t inject;   /* most bytes of a message that needs no slot, as tested */
@@ -87,6 +96,8 @@ struct gi_ofi_lane {
     struct gi_ofi_slot *send, *send_end, *free_sends;
     unsigned char *slab; /* bytes of all slots */
     struct gi_net_mr *slab_mr;
+    uint64_t old; /* what adds fetch, which nobody reads */
+    struct gi_net_mr *old_mr;
     unsigned strange; /* errors that belong to nothing */
 };
 

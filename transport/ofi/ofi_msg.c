@@ -46,9 +46,13 @@ int gi_ofi_share_receives(struct gi_ofi_domain *d)
 static int register_slab(struct gi_ofi_lane *l, size_t bytes)
 {
     struct gi_net_memory_desc m = {.kind = GI_NET_HOST, .addr = l->slab, .bytes = bytes};
+    struct gi_net_memory_desc old = {.kind = GI_NET_HOST, .addr = &l->old, .bytes = sizeof(l->old)};
     if (!l->domain->caps.mr_local)
         return GIN_OK;
-    return gi_ofi_reg(&l->domain->head, &m, &l->slab_mr);
+    int st = gi_ofi_reg(&l->domain->head, &m, &l->slab_mr);
+    if (st == GIN_OK && l->domain->connected)
+        st = gi_ofi_reg(&l->domain->head, &old, &l->old_mr);
+    return st;
 }
 
 int gi_ofi_slots_open(struct gi_ofi_lane *l)
@@ -88,11 +92,13 @@ free_slots:
 /* The endpoint is closed, or nothing was posted. */
 void gi_ofi_slots_close(struct gi_ofi_lane *l)
 {
+    if (l->old_mr != NULL)
+        gi_ofi_dereg(&l->domain->head, l->old_mr);
     if (l->slab_mr != NULL)
         gi_ofi_dereg(&l->domain->head, l->slab_mr);
     free(l->slab);
     free(l->recv);
-    l->slab_mr = NULL;
+    l->slab_mr = l->old_mr = NULL;
     l->slab = NULL;
     l->recv = NULL;
 }

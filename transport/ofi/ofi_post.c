@@ -115,6 +115,19 @@ int gi_ofi_read(struct gi_net_lane *head, const struct gi_net_io *io)
     return GIN_LIKELY(rc == 0) ? GIN_OK : not_posted(l, io->peer, "reading from", rc);
 }
 
+/* Where only fetching adds exist the old value goes to one word for all. */
+static ssize_t post_add(struct gi_ofi_lane *l, struct gi_ofi_peer *p, struct fi_msg_atomic *msg,
+                        uint64_t addend, uint64_t flags)
+{
+    if (GIN_LIKELY(l->domain->add == GI_OFI_ADD))
+        return fi_atomicmsg(p->ep, msg, flags);
+    struct fi_ioc old = {.addr = &l->old, .count = 1};
+    void *desc = gi_ofi_desc(l->old_mr);
+    if (l->domain->add == GI_OFI_ADD_BY_ADDR)
+        msg->addr = (fi_addr_t)addend;
+    return fi_fetch_atomicmsg(p->ep, msg, &old, &desc, 1, flags & ~FI_INJECT);
+}
+
 int gi_ofi_amo_add(struct gi_net_lane *head, const struct gi_net_io *io)
 {
     struct gi_ofi_lane *l = gi_ofi_lane(head);
@@ -139,6 +152,6 @@ int gi_ofi_amo_add(struct gi_net_lane *head, const struct gi_net_io *io)
     flags |= (io->flags & GI_NET_FENCE) ? FI_FENCE : 0;
     flags |= (io->flags & GI_NET_MORE) ? FI_MORE : 0;
     flags |= delivery(l, io);
-    ssize_t rc = fi_atomicmsg(p->ep, &msg, flags);
+    ssize_t rc = post_add(l, p, &msg, io->imm, flags);
     return GIN_LIKELY(rc == 0) ? GIN_OK : not_posted(l, io->peer, "adding to a word of", rc);
 }
