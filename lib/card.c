@@ -42,6 +42,15 @@ static uint64_t hash_text(const char *s)
     return h;
 }
 
+/* The machine, of the name above, and its namespace of networks. */
+static uint64_t net_space(const char *real)
+{
+    char text[96];
+    snprintf(text, sizeof(text), "%.*s/%llx", (int)strcspn(real, "/"), real,
+             (unsigned long long)gi_os_namespace("net"));
+    return hash_text(text);
+}
+
 int gi_card_make(const gin_comm_t *comm, const gin_config_t *config, struct gi_card *card)
 {
     char real[256];
@@ -67,6 +76,7 @@ int gi_card_make(const gin_comm_t *comm, const gin_config_t *config, struct gi_c
     card->check = (uint32_t)comm->env.check;
     snprintf(card->hugepages, sizeof(card->hugepages), "%s", comm->env.hugepages);
     card->pid_space = hash_text(real);
+    card->net_space = net_space(real);
     card->host = hash_text(host);
     card->lsa = !comm->env.disable_lsa;
     card->probe = (uint64_t)(uintptr_t)&process.number;

@@ -26,7 +26,7 @@
 #include "transport/shm/shm.h"
 
 #define GI_COMM_MAGIC 0x47494e434f4d4d31ull /* "GINCOMM1" */
-#define GI_ABI        3                     /* of the control block and the first exchange */
+#define GI_ABI        4                     /* of the control block and the first exchange */
 
 /* What every rank tells the others when it joins (lib/init.c). */
 struct gi_card {
@@ -36,6 +36,7 @@ struct gi_card {
     uint64_t job[2];    /* rank 0's random numbers name the communicator */
     uint64_t process;   /* random number of the process; equal: ranks are threads of one */
     uint64_t pid_space; /* hash of boot id and pid namespace; equal: pids mean the same */
+    uint64_t net_space; /* the same of the network's; equal: one loopback */
     uint64_t host;      /* hash of host id */
     uint64_t probe;     /* address of a word that holds `process`, for process_vm_readv */
     int32_t pid, uid;

@@ -120,9 +120,9 @@ static void open_domain(struct gi_net *n, struct ballot *b)
     b->local = caps->local;
 }
 
-/* A rank whose network cannot lead to another one's machine, while others' networks do; -1: none.
- * All ranks find the same one. */
-static int cut_off(const gin_comm_t *comm, const struct ballot *all)
+/* A rank whose network does not lead to the machine of another one, *whose; -1: none. All ranks
+ * find the same. */
+static int cut_off(const gin_comm_t *comm, const struct ballot *all, int *whose)
 {
     int cut = -1;
     for (int r = 0; r < comm->size; r++) {
@@ -131,8 +131,8 @@ static int cut_off(const gin_comm_t *comm, const struct ballot *all)
         if (all[r].local && cut < 0)
             cut = r;
     }
-    for (int r = 0; cut >= 0 && r < comm->size; r++)
-        if (!all[r].local && comm->cards[r].pid_space != comm->cards[cut].pid_space)
+    for (*whose = 0; cut >= 0 && *whose < comm->size; ++*whose)
+        if (comm->cards[*whose].net_space != comm->cards[cut].net_space)
             return cut;
     return -1;
 }
@@ -158,16 +158,18 @@ static int open_all(struct gi_net *n, struct ballot *mine, struct ballot *all)
             open_domain(n, mine);
         mine->spent = gi_now_ns() >= until;
         int st = gi_comm_gather(comm, mine, all, sizeof(*mine));
-        int cut = st == GIN_OK ? cut_off(comm, all) : -1;
+        int whose, cut = st == GIN_OK ? cut_off(comm, all, &whose) : -1;
         if (cut < 0)
             return st;
         for (int r = 0; r < comm->size; r++)
             if (all[r].spent)
                 return gi_fail(GIN_ENET,
-                               "rank %d on host %.63s finds no network but its loopback (%.60s), "
-                               "others reach further: is its link up?",
-                               cut, comm->cards[cut].host_id, all[cut].provider);
-        gi_info("net", "rank %d finds no network but its loopback: another look", cut);
+                               "rank %d has but %.60s, which does not leave its own machine %.63s, "
+                               "and rank %d is on another: is its link up, are GINSHMEM_PROVIDER "
+                               "and GINSHMEM_NIC right?",
+                               cut, all[cut].provider, comm->cards[cut].host_id, whose);
+        gi_info("net", "rank %d has but %.60s, which does not leave its machine: another look", cut,
+                all[cut].provider);
         gi_os_sleep_ns(LOOK_NS);
         if (mine->local)
             close_domain(n);

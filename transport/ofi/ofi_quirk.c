@@ -10,7 +10,7 @@
 #include <strings.h>
 #include "transport/ofi/ofi_int.h"
 
-enum field { MEET, PASSIVE, IMM, IMM_SOURCE, DC, WAIT, OVERRUN, FENCE, RECVS, AMO };
+enum field { MEET, LOCAL, PASSIVE, IMM, IMM_SOURCE, DC, WAIT, OVERRUN, FENCE, RECVS, AMO };
 
 #define ANY     0
 #define V(a, b) FI_VERSION(a, b)
@@ -30,6 +30,7 @@ static const struct {
     {"*;ofi_rxm", ANY, FOREVER, IMM_SOURCE, 0, "some source's, not the right one"},
     {"*;ofi_rxm", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
     {"*;ofi_rxd", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
+    {"shm", ANY, FOREVER, LOCAL, 1, "it does not leave its own machine"},
     {"shm", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
     {"efa", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
     {"opx", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
@@ -74,6 +75,7 @@ static const char *correct(struct gi_ofi_domain *d, enum field field, unsigned v
     struct gi_net_caps *c = &d->caps;
     switch (field) {
     case MEET: c->meet_early = value != 0; return "first contact";
+    case LOCAL: c->local = value != 0; return "reach";
     case PASSIVE: c->target_passive = value != 0; return "passive targets";
     case IMM: c->imm_bits = value; return "immediates";
     case IMM_SOURCE: d->imm_source = value != 0; return "sources of immediates";
