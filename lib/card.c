@@ -73,6 +73,7 @@ int gi_card_make(const gin_comm_t *comm, const gin_config_t *config, struct gi_c
     card->heap_size = comm->env.heap_size;
     card->heap_max = comm->env.heap_max;
     card->heap_chunk = comm->env.heap_chunk;
+    card->peer_timeout = comm->env.peer_timeout;
     card->check = (uint32_t)comm->env.check;
     snprintf(card->hugepages, sizeof(card->hugepages), "%s", comm->env.hugepages);
     card->pid_space = hash_text(real);
@@ -120,6 +121,9 @@ int gi_cards_check(const struct gi_card *cards, int size)
         if (a->heap_chunk != b->heap_chunk)
             return differ("the heap's chunk", "set GINSHMEM_HEAP_CHUNK alike", a->heap_chunk, r,
                           b->heap_chunk);
+        if (a->peer_timeout != b->peer_timeout) /* each would wait for the other's beats in vain */
+            return differ("the patience with peers, in ns,", "set GINSHMEM_PEER_TIMEOUT alike",
+                          a->peer_timeout, r, b->peer_timeout);
         if (a->check != b->check)
             return differ("checked mode", "set GINSHMEM_CHECK alike", a->check, r, b->check);
         if (strncmp(a->hugepages, b->hugepages, sizeof(a->hugepages)) != 0)

@@ -40,9 +40,10 @@ struct gi_card {
     uint64_t host;      /* hash of host id */
     uint64_t probe;     /* address of a word that holds `process`, for process_vm_readv */
     int32_t pid, uid;
-    uint32_t check;    /* GINSHMEM_CHECK */
-    uint32_t lsa;      /* 0: GINSHMEM_DISABLE_LSA */
-    char hugepages[8]; /* GINSHMEM_HUGEPAGES */
+    uint64_t peer_timeout; /* GINSHMEM_PEER_TIMEOUT */
+    uint32_t check;        /* GINSHMEM_CHECK */
+    uint32_t lsa;          /* 0: GINSHMEM_DISABLE_LSA */
+    char hugepages[8];     /* GINSHMEM_HUGEPAGES */
     char host_id[64];
     int32_t
         status; /* of what this rank did so far; not GIN_OK: only the magic is valid beside it */

@@ -39,7 +39,7 @@ GI_ENV(disable_lsa, DISABLE_LSA, BOOL, "0", 0, 1, "treat no other rank as load/s
 GI_ENV(disable_net, DISABLE_NET, BOOL, "0", 0, 1,
        "open no network; ranks that are not load/store accessible are not reached")
 GI_ENV(peer_timeout, PEER_TIMEOUT, TIME, "60s", 100000000, INT64_MAX,
-       "a rank of another host that is silent, or owes an answer, for so long is lost")
+       "a rank of another host that is silent or owes an answer so long is lost; all ranks alike")
 GI_ENV(disable_cma, DISABLE_CMA, BOOL, "0", 0, 1,
        "do not use process_vm_readv/writev for windows over user memory")
 GI_ENV(disable_multimem, DISABLE_MULTIMEM, BOOL, "0", 0, 1,
