@@ -271,6 +271,41 @@ static void undo(gin_comm_t *comm, struct gi_draft *d)
     gi_window_table_give(&comm->windows->table, d->id);
 }
 
+/* A heap at one rank, other memory at another one? (Two heaps differ in kind.) */
+static int judge_heaps(const gin_comm_t *comm, const struct gi_draft *d,
+                       const struct gi_agree_record *mine)
+{
+    for (int r = 0; r < comm->size; r++) {
+        const struct gi_agree_record *o = &comm->records[r];
+        if (o->seq == mine->seq && o->op == mine->op &&
+            (o->align == GI_NOT_HEAP) != (mine->align == GI_NOT_HEAP))
+            return gi_fail(GIN_EMISMATCH,
+                           "%s: rank %d passed heap memory, rank %d memory outside the heap",
+                           d->call, mine->align == GI_NOT_HEAP ? r : comm->rank,
+                           mine->align == GI_NOT_HEAP ? comm->rank : r);
+    }
+    return GIN_OK;
+}
+
+/* Keep everyone's address, and leave in the records what must be equal. */
+static void take_addresses(gin_comm_t *comm, struct gi_draft *d, struct gi_agree_record *mine,
+                           bool failed)
+{
+    mine->kind &= 0xff;
+    for (int r = 0; r < comm->size; r++) {
+        struct gi_agree_record *o = &comm->records[r];
+        if (d->reg != NULL)
+            d->reg->addr[r] = o->fingerprint;
+        o->kind &= 0xff;    /* places were judged */
+        o->fingerprint = 0; /* addresses may differ, and nothing else */
+        if (failed) {       /* who failed may not have looked there */
+            o->align = mine->align;
+            o->kind = mine->kind;
+        }
+    }
+    mine->fingerprint = 0;
+}
+
 /* Show my draft, take everyone's address, get the verdict. */
 static int agree(gin_comm_t *comm, struct gi_draft *d, int st)
 {
@@ -296,32 +331,13 @@ static int agree(gin_comm_t *comm, struct gi_draft *d, int st)
         failed |= all[r].status != GIN_OK;
         same &= all[r].seq == mine.seq && all[r].op == mine.op;
     }
-    if (!failed && same) {
+    if (!failed && same)
         st = gi_draft_judge(comm, d);
-        if (st != GIN_OK)
-            return st;
-    }
-    for (int r = 0; r < comm->size && !failed; r++) {
-        const struct gi_agree_record *o = &all[r];
-        if (o->seq == mine.seq && o->op == mine.op &&
-            (o->align == GI_NOT_HEAP) != (mine.align == GI_NOT_HEAP)) /* two heaps differ in kind */
-            return gi_fail(GIN_EMISMATCH,
-                           "%s: rank %d passed heap memory, rank %d memory outside the heap",
-                           d->call, mine.align == GI_NOT_HEAP ? r : comm->rank,
-                           mine.align == GI_NOT_HEAP ? comm->rank : r);
-    }
-    mine.kind &= 0xff;
-    for (int r = 0; r < comm->size; r++) {
-        if (d->reg != NULL)
-            d->reg->addr[r] = all[r].fingerprint;
-        comm->records[r].kind &= 0xff;    /* places were judged */
-        comm->records[r].fingerprint = 0; /* addresses may differ, and nothing else */
-        if (failed) {                     /* who failed may not have looked there */
-            comm->records[r].align = mine.align;
-            comm->records[r].kind = mine.kind;
-        }
-    }
-    mine.fingerprint = 0;
+    if (!failed && st == GIN_OK)
+        st = judge_heaps(comm, d, &mine);
+    if (!failed && st != GIN_OK)
+        return st;
+    take_addresses(comm, d, &mine, failed);
     return gi_agree_judge(&mine, comm->size, comm->records);
 }
 
