@@ -378,62 +378,77 @@ static int blocks_give(struct gi_devcomm *d)
     return st == GIN_OK && d->kernels ? gi_memory_give(d->comm, GIN_KIND_CUDA, d->cuda_off) : st;
 }
 
-static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *dev)
+/* What all ranks ask for, and the bytes that barriers of host threads take then. Collective, for d
+ * NULL, too: whoever has no memory says so. */
+static int adopt(gin_comm_t *comm, struct gi_devcomm *d, gin_devcomm_reqs_t *given,
+                 const gin_devcomm_t *dev, uint64_t *barriers)
 {
-    struct gi_devcomm *d = calloc(1, sizeof(*d));
-    int st = d != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory");
     gin_devcomm_reqs_t r;
     int asked = reqs_adopt(given, &r);
+    int st = d != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory");
     if (st == GIN_OK)
         st = dev != NULL ? asked : gi_fail(GIN_EINVAL, "gin_devcomm_create: dev is NULL");
-    uint64_t barriers = st == GIN_OK ? gi_barriers_bytes(comm, &r, false) : 0;
+    *barriers = st == GIN_OK ? gi_barriers_bytes(comm, &r, false) : 0;
     if (st == GIN_OK) {
         d->comm = comm;
         d->reqs = r;
+        d->wait_timeout_ns = r.wait_timeout_ns;
+        d->barrier_timeout_ns = r.barrier_timeout_ns;
         st = keep_teams(d, r.team_barriers);
     }
-    st = agree_reqs(comm, d, &r, barriers, st);
-    if (st != GIN_OK)
-        goto free_d;
-    st = network_up(comm, &r);
-    if (st != GIN_OK)
-        goto free_d;
-    d->wait_timeout_ns = r.wait_timeout_ns;
-    d->barrier_timeout_ns = r.barrier_timeout_ns;
+    return agree_reqs(comm, d, &r, *barriers, st);
+}
+
+/* Blocks and private parts. Collective: all ranks have them, or none. */
+static int build(struct gi_devcomm *d, uint64_t barriers)
+{
+    const gin_devcomm_reqs_t *r = &d->reqs;
+    const uint64_t cells = gi_cells_bytes(r);
     if (d->kernels)
-        barriers = gi_barriers_bytes(comm, &r, true);
+        barriers = gi_barriers_bytes(d->comm, r, true);
     barriers = (barriers + 63) & ~(uint64_t)63;
-    d->bytes = gi_cells_bytes(&r) + barriers + ((r.scratch + 63) & ~(uint64_t)63) + 64;
-    st = blocks_take(d);
+    d->bytes = cells + barriers + ((r->scratch + 63) & ~(uint64_t)63) + 64;
+    int st = blocks_take(d);
     if (st != GIN_OK) {
         gi_fail_context("gin_devcomm_create");
-        goto free_d;
+        return st;
     }
     st = gi_multimem_open(d);
-    if (st != GIN_OK) {
-        blocks_give(d);
-        goto free_d;
-    }
-    d->barriers_off = d->off + gi_cells_bytes(&r);
+    if (st != GIN_OK)
+        goto give_blocks;
+    d->barriers_off = d->off + cells;
     d->scratch_off = d->barriers_off + barriers;
     st = private_up(d);
     /* also the barrier after which peers may write into the zeroed block */
-    st = gi_agree_on(comm, GI_AGREE_DEVCOMM, d->off, d->bytes, 0, st);
+    st = gi_agree_on(d->comm, GI_AGREE_DEVCOMM, d->off, d->bytes, 0, st);
+    if (st == GIN_OK)
+        return GIN_OK;
+    gi_engine_remove(d);
+give_blocks:
+    blocks_give(d);
+    return st;
+}
+
+static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *dev)
+{
+    struct gi_devcomm *d = calloc(1, sizeof(*d));
+    uint64_t barriers;
+    int st = adopt(comm, d, given, dev, &barriers);
+    if (st == GIN_OK)
+        st = network_up(comm, &d->reqs);
+    if (st == GIN_OK)
+        st = build(d, barriers);
     if (st != GIN_OK) {
-        gi_engine_remove(d);
-        blocks_give(d);
-        goto free_d;
+        if (d != NULL)
+            private_down(d);
+        return st;
     }
     fill(d, dev);
-    for (uint32_t i = 0; given != NULL && i < r.n_team_barriers; i++)
+    for (uint32_t i = 0; given != NULL && i < d->reqs.n_team_barriers; i++)
         given->team_barriers[i].handle = d->teams[i].handle;
     d->next = comm->devcomms;
     comm->devcomms = d;
     return GIN_OK;
-free_d:
-    if (d != NULL)
-        private_down(d);
-    return st;
 }
 
 int gin_devcomm_create(gin_comm_t *comm, gin_devcomm_reqs_t *reqs, gin_devcomm_t *dev)
