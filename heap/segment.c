@@ -131,12 +131,25 @@ static int back(struct gi_segment *s, bool huge, uint64_t total)
     return 0;
 }
 
+/* free_huge: memory in huge pages that is free, where such were wanted; else "". */
+static void describe(struct gi_segment *s, uint64_t page, const char *free_huge)
+{
+    char text[16];
+    size_text(text, sizeof(text), page);
+    if (s->huge)
+        snprintf(s->backing, sizeof(s->backing), "%s huge pages", text);
+    else
+        snprintf(s->backing, sizeof(s->backing), "%s pages%s%s%s", text,
+                 *free_huge ? "; huge pages: " : "", free_huge,
+                 *free_huge ? " free, see /proc/sys/vm/nr_hugepages" : "");
+}
+
 int gi_segment_create(uint64_t control, uint64_t bytes, enum gi_hugepages wish,
                       struct gi_segment **seg)
 {
     uint64_t page = gi_os_page_size(), huge_page = 0, n_free = 0, total;
     struct gi_segment *s;
-    char text[16], why[16] = "";
+    char why[16] = "";
     int r, st;
 
     if (bytes > UINT64_MAX / 4)
@@ -171,13 +184,7 @@ int gi_segment_create(uint64_t control, uint64_t bytes, enum gi_hugepages wish,
         }
     }
     s->bytes = total - control;
-    if (s->huge)
-        snprintf(s->backing, sizeof(s->backing), "%s huge pages",
-                 size_text(text, sizeof(text), huge_page));
-    else
-        snprintf(s->backing, sizeof(s->backing), "%s pages%s%s%s",
-                 size_text(text, sizeof(text), page), *why ? "; huge pages: " : "", why,
-                 *why ? " free, see /proc/sys/vm/nr_hugepages" : "");
+    describe(s, s->huge ? huge_page : page, why);
     *seg = s;
     return GIN_OK;
 free_segment:
