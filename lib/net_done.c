@@ -181,9 +181,28 @@ static uint64_t left(uint64_t deadline)
     return now < deadline ? deadline - now : 1;
 }
 
+/* A target's word that an operation was not for it; no death, and no trouble of the network. */
+static bool is_refusal(int st)
+{
+    return st == GIN_EINVAL || st == GIN_ERANGE || st == GIN_ESTATE || st == GIN_ENOTSUP;
+}
+
+/* Every rank by itself, for the status of one hides the others. What was refused is over. */
+static int quiet_by_rank(gin_comm_t *comm, const struct gi_devcomm *d, uint32_t c,
+                         uint64_t deadline, const char *call)
+{
+    int st = GIN_OK;
+    for (int r = 0; r < comm->size && st == GIN_OK; r++) {
+        struct until u = all_so_far(NULL, d, c, r, GIN_I_QUIET);
+        int one = wait_until(&u, comm, left(deadline), false, call);
+        st = is_refusal(one) ? GIN_OK : one;
+    }
+    return st;
+}
+
 /* A context that is dead has nothing more to say of the others: all are waited for, in one time,
  * and the first failure is told. */
-int gi_net_quiet_all(gin_comm_t *comm, const char *call)
+static int quiet_all(gin_comm_t *comm, const char *call, bool refusals_count)
 {
     uint64_t deadline = gi_deadline_in(comm->env.coll_timeout);
     char why[256];
@@ -194,12 +213,24 @@ int gi_net_quiet_all(gin_comm_t *comm, const char *call)
         for (uint32_t c = 0; d->net != NULL && c <= d->reqs.contexts; c++) {
             struct until u = all_so_far(NULL, d, c, GI_CORE_ALL, GIN_I_QUIET);
             int one = wait_until(&u, comm, left(deadline), false, call);
+            if (!refusals_count && is_refusal(one))
+                one = quiet_by_rank(comm, d, c, deadline, call);
             if (st != GIN_OK || one == GIN_OK)
                 continue;
             st = one;
             snprintf(why, sizeof(why), "%.250s", gin_last_error());
         }
     return st == GIN_OK ? GIN_OK : gi_fail(st, "%s", why);
+}
+
+int gi_net_quiet_all(gin_comm_t *comm, const char *call)
+{
+    return quiet_all(comm, call, true);
+}
+
+int gi_net_still(gin_comm_t *comm, const char *call)
+{
+    return quiet_all(comm, call, false);
 }
 
 uint64_t gi_net_mark(const gin_t *g, int world)

@@ -42,6 +42,9 @@ int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_op
                      const char *call);
 /* Everything on all device communicators is complete at its targets. */
 int gi_net_quiet_all(gin_comm_t *comm, const char *call);
+/* The same, but a rank that refused an operation has nothing under way any more and is no failure:
+ * the context tells of it. */
+int gi_net_still(gin_comm_t *comm, const char *call);
 
 /* Of a barrier: raise a word of the heap at a rank by one. GIN_EAGAIN: not now. */
 int gi_net_tick(struct gi_devcomm *d, int world, uint64_t heap_off);

@@ -514,7 +514,7 @@ int gin_window_deregister(gin_comm_t *comm, gin_window_t win)
                      call);
     gi_engine_drain(comm, NULL); /* nothing of mine is under way to it */
     if (st == GIN_OK)
-        st = gi_net_quiet_all(comm, call);
+        st = gi_net_still(comm, call);
     st = gi_agree_on(comm, GI_AGREE_WINDOW_FREE, win.w, 0, 0, st);
     if (st != GIN_OK)
         return st;

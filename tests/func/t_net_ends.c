@@ -25,6 +25,39 @@ static const struct gi_net_caps bundling = {
     .imm_bits = 64, .name = "bundling", .version = "0", .notes = ""};
 /* clang-format on */
 
+/* ---- what a target refuses ---- */
+
+/* Rank 1 refuses an operation of rank 0: that costs rank 0's context, and no window. */
+MP_TEST_OPT(a_refusal_keeps_no_window, .ranks = "3", .hosts = "ABC", .only = MP_THREADS,
+            .bare = true)
+{
+    static uint64_t words[3][2][8];
+    gin_window_t one, other;
+    if (!made_up(mp, &bundling) || !mp_dev(mp, NULL))
+        return;
+    const gin_t *g = &mp->g;
+    uint64_t *mine = words[mp->rank][0], *more = words[mp->rank][1];
+    EXPECT_OK(gin_window_register(mp->comm, mine, 64, 0, &one));
+    EXPECT_OK(gin_window_register(mp->comm, more, 64, 0, &other));
+    if (mp->rank == 0) {
+        struct gi_core_ctx *ctx = gi_devcomm_of(g)->net[0];
+        struct gi_core_put odd = {
+            .action = {.kind = GI_CORE_SLOT_ADD, .id = 0xffff, .value = 1, .strong = true}};
+        gi_core_enter(ctx);
+        EXPECT_OK(gi_core_put(ctx, 1, &odd));
+        gi_core_leave(ctx);
+        while (gin_quiet(g, gin_thread()) == GIN_OK) /* until its word is here */
+            gi_os_yield();
+        EXPECT_OK(
+            gin_put_value(g, gin_thread(), gin_world(g), 2, gin_at(one, 0), 7, 8, gin_no_action()));
+    }
+    mp_step(mp, "deregister");
+    EXPECT_OK(gin_window_deregister(mp->comm, one));
+    EXPECT_EQ_U64(mine[0], mp->rank == 2 ? 7 : 0); /* rank 2 still got what was for it */
+    EXPECT_OK(gin_window_deregister(mp->comm, other));
+    made_down(mp);
+}
+
 /* ---- waits end with the network ---- */
 
 /* What rank 0 waits for never comes: its network has died. */
