@@ -11,18 +11,60 @@
  *   count=         so many of each fail (default 1),
  *   status= error= with this status (default GIN_ENET) and provider error
  *   rank=          on this rank alone; the others' calls do not fail
+ *
+ * A number outside its range is refused.
  */
 #include "transport/fault/fault_int.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+
+#define MOST_HELD (1 << 20)
 
 struct spec {
     struct gi_net_caps caps;
     struct gi_fault_plan plan;
     long long count, status, rank;
+    int size;
 };
+
+/* What a network could not be or do is refused: with a depth of 0 nothing would ever be posted. */
+static const struct range {
+    const char *key;
+    long long least, most;
+} ranges[] = {{"waw", 0, LLONG_MAX},
+              {"saw", 0, 1},
+              {"was", 0, 1},
+              {"raw", 0, 1},
+              {"sas", 0, 1},
+              {"dc", GI_NET_DC_NO, GI_NET_DC_SAME},
+              {"imm", 0, 64},
+              {"inject", 0, LLONG_MAX},
+              {"max_msg", 1, LLONG_MAX},
+              {"msg_max", 64, GI_NET_MSG_MAX},
+              {"depth", 1, UINT32_MAX},
+              {"recvs", 1, UINT32_MAX},
+              {"local", 0, 1},
+              {"hold", 0, MOST_HELD},
+              {"early", 0, 1},
+              {"again", 0, 999},
+              {"silent", 0, 1000},
+              {"seed", 0, LLONG_MAX},
+              {"write", 1, UINT32_MAX},
+              {"read", 1, UINT32_MAX},
+              {"amo", 1, UINT32_MAX},
+              {"msg", 1, UINT32_MAX},
+              {"progress", 1, UINT32_MAX},
+              {"reg", 1, UINT32_MAX},
+              {"lane", 1, UINT32_MAX},
+              {"connect", 1, UINT32_MAX},
+              {"count", 1, UINT32_MAX},
+              {"status", -99, -1},
+              {"error", INT_MIN, INT_MAX},
+              {"rank", 0, INT_MAX}};
 
 static int bad(const char *word, const char *why)
 {
@@ -126,6 +168,23 @@ static bool plan(struct spec *s, const char *key, long long v)
     return true;
 }
 
+static int check_range(const struct spec *s, const char *key, long long n)
+{
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        const struct range *r = &ranges[i];
+        if (strcmp(r->key, key) != 0)
+            continue;
+        long long most = strcmp(key, "rank") == 0 ? s->size - 1 : r->most;
+        if (strcmp(key, "imm") == 0 && n != 0 && n != 32 && n != 64)
+            return gi_fail(GIN_EINVAL, "GINSHMEM_TEST_NET: imm=%lld is none of 0, 32, 64", n);
+        if (n < r->least || n > most)
+            return gi_fail(GIN_EINVAL, "GINSHMEM_TEST_NET: %s=%lld is not in %lld .. %lld", key, n,
+                           r->least, most);
+        return GIN_OK;
+    }
+    return gi_fail(GIN_EINVAL, "GINSHMEM_TEST_NET: there is no \"%s\"", key);
+}
+
 static int word(struct spec *s, char *w)
 {
     char *value = strchr(w, '='), *end;
@@ -133,13 +192,15 @@ static int word(struct spec *s, char *w)
         return impose_class(&s->caps, w);
     if (value == NULL)
         return bad(w, "is not KEY=NUMBER");
+    errno = 0;
     long long n = strtoll(value + 1, &end, 10);
-    if (end == value + 1 || *end != 0)
+    if (end == value + 1 || *end != 0 || errno != 0)
         return bad(w, "is not KEY=NUMBER");
     *value = 0;
-    if (plan(s, w, n))
-        return GIN_OK;
-    return n >= 0 && lower(&s->caps, w, (unsigned long long)n) ? GIN_OK : bad(w, "is unknown");
+    int st = check_range(s, w, n);
+    if (st != GIN_OK || plan(s, w, n))
+        return st;
+    return lower(&s->caps, w, (unsigned long long)n) ? GIN_OK : bad(w, "is unknown");
 }
 
 static int parse(struct spec *s, const char *text, int rank)
@@ -171,9 +232,12 @@ int gi_fault_wrap(const char *text, int rank, int size, struct gi_net_domain **d
                      .plan = {.inner = inner, .seed = 1, .provider_error = 5},
                      .count = 1,
                      .status = GIN_ENET,
-                     .rank = -1};
+                     .rank = -1,
+                     .size = size};
     struct gi_net_config c = {.rank = rank, .size = size, .more = &s.plan};
     int st = parse(&s, text, rank);
+    if (st == GIN_EINVAL) /* where load and store reach all, nobody would miss the network */
+        gi_warn("fault", "no network: %s", gin_last_error());
     if (st != GIN_OK)
         return st;
     s.plan.caps = &s.caps;
