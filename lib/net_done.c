@@ -256,8 +256,9 @@ int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_op
 
 static int settle_one(const gin_t *g, uint32_t c, int world, const char *call)
 {
-    struct until u = all_so_far(g, gi_devcomm_of(g), c, world, GIN_I_QUIET);
-    return wait_until(&u, gi_comm_of(g), 0, false, call);
+    const struct gi_devcomm *d = gi_devcomm_of(g);
+    struct until u = all_so_far(g, d, c, world, GIN_I_QUIET);
+    return wait_until(&u, d->comm, d->wait_timeout_ns, false, call);
 }
 
 int gi_net_settle_near(const gin_t *g, int world, const char *call)

@@ -56,19 +56,25 @@ static int post_to(const gin_t *g, struct gi_core_ctx *ctx, int world, post_fn f
     gin_comm_t *comm = gi_comm_of(g);
     struct gi_net_ring *x = gi_net_ring_of(g);
     struct gi_net_wait w;
+    uint64_t ns = gi_devcomm_of(g)->wait_timeout_ns;
     int st = post_once(ctx, x, world, fn, op), over = GIN_OK;
     if (GIN_LIKELY(st == GIN_OK))
         return GIN_OK;
     if (st == GIN_EAGAIN) {
-        gi_net_wait_begin(&w, comm, NULL, 0, "room for an operation of context # to rank #");
+        gi_net_wait_begin(&w, comm, NULL, ns, "room for an operation of context # to rank #");
         w.health = gi_comm_whole;
         w.w.detail[0] = g->ctx->index;
         w.w.detail[1] = (uint64_t)world;
         while (st == GIN_EAGAIN && (over = gi_net_wait_step(&w)) == GIN_OK)
             st = post_once(ctx, x, world, fn, op);
+        if (over == GIN_ETIMEDOUT) /* this thread may have stood still for long */
+            st = post_once(ctx, x, world, fn, op);
         gi_net_wait_end(&w);
     }
-    if (over != GIN_OK)
+    if (st == GIN_EAGAIN && over == GIN_ETIMEDOUT)
+        return gi_fail(over, "%s: no room for an operation to rank %d after %.3f s", call, world,
+                       (double)ns * 1e-9);
+    if (st == GIN_EAGAIN)
         return gi_fail_context("%s", call);
     return st == GIN_OK ? st : gi_net_failure(g, ctx, world, st, call);
 }

@@ -209,6 +209,86 @@ MP_TEST_OPT(quiet_goes_past_a_dead_context, .ranks = "2", .hosts = "AB", .only =
     made_down(mp);
 }
 
+/* ---- the time limit of a device communicator ---- */
+
+static bool made_up_with_limit(struct mp *mp, uint64_t **words)
+{
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.wait_timeout_ns = 100000000;
+    return made_up(mp, NULL) && mp_dev(mp, &reqs) &&
+           EXPECT((*words = gin_calloc(mp->comm, 8, 8)) != NULL) &&
+           EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
+static void down_with_limit(struct mp *mp)
+{
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+    made_down(mp);
+}
+
+/* What is under way may last longer. */
+static void quiet_at_last(const gin_t *g)
+{
+    int st;
+    do
+        st = gin_quiet(g, gin_thread());
+    while (st == GIN_ETIMEDOUT);
+    EXPECT_OK(st);
+}
+
+MP_TEST_OPT(no_room_until_the_limit, .ranks = "2", .hosts = "AB", .only = MP_THREADS, .bare = true)
+{
+    uint64_t *words, last = 0;
+    int st = GIN_OK;
+    if (!made_up_with_limit(mp, &words))
+        return;
+    gin_t *g = &mp->g;
+    gin_at_t at = gin_at_ptr(g, words);
+    if (mp->rank == 0) {
+        gi_fault_peer(made.rank[0].domain, 1, GI_FAULT_PEER_AGAIN);
+        while (st == GIN_OK && last < 100000)
+            st = gin_put_value(g, gin_thread(), gin_world(g), 1, at, ++last, 8, gin_no_action());
+        EXPECT_EQ_INT(st, GIN_ETIMEDOUT);
+        EXPECT(strstr(gin_last_error(), "no room") != NULL);
+        gi_fault_peer(made.rank[0].domain, 1, GI_FAULT_PEER_WELL);
+        quiet_at_last(g);
+    }
+    EXPECT_OK(gin_comm_allgather(mp->comm, &last, words + 2, 8));
+    if (mp->rank == 1)
+        EXPECT_EQ_U64(words[0], words[2] - 1);
+    down_with_limit(mp);
+}
+
+/* What follows a fence to a load/store peer waits for what the network still has for it. */
+MP_TEST_OPT(near_ones_settle_until_the_limit, .ranks = "3", .hosts = "AAB", .only = MP_THREADS,
+            .bare = true)
+{
+    const gin_op_opt_t nic = {.flags = GIN_NIC_ONLY};
+    uint64_t *words;
+    if (!made_up_with_limit(mp, &words))
+        return;
+    gin_t *g = &mp->g;
+    gin_team_t w = gin_world(g);
+    if (mp->rank == 0) {
+        gi_fault_peer(made.rank[0].domain, 1, GI_FAULT_PEER_AGAIN);
+        EXPECT_OK(gin_put_value_x(g, gin_thread(), w, 1, gin_at_ptr(g, words), 7, 8,
+                                  gin_no_action(), &nic));
+        EXPECT_FAILS(gin_fence(g, gin_thread(), w, 1), GIN_ETIMEDOUT, "not complete");
+        EXPECT_FAILS(gin_signal(g, gin_thread(), w, 1, gin_strong_inc(0)), GIN_ETIMEDOUT,
+                     "not complete");
+        gi_fault_peer(made.rank[0].domain, 1, GI_FAULT_PEER_WELL);
+        quiet_at_last(g);
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    if (mp->rank == 1) {
+        EXPECT_EQ_U64(words[0], 7);
+        EXPECT_EQ_U64(gin_read_signal(g, 0), 0);
+    }
+    down_with_limit(mp);
+}
+
 /* ---- registrations that an operation borrowed ---- */
 
 /* The peer takes nothing: the wait gives up, and the network still has the memory. */
