@@ -76,7 +76,7 @@ static inline struct gi_net_ring *gi_net_ring_of(const gin_t *g)
 static inline const char *gi_net_ring_why(const struct gi_net_ring *x, int status)
 {
     bool explained = atomic_load_explicit(&x->why_of, memory_order_acquire) == status;
-    return explained ? x->why : "an operation found no room in time";
+    return explained ? x->why : gin_status_name(status);
 }
 
 /* GIN_OK, or what it died of, recorded. Any thread. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The producers of a ring to the network: a ticket, a slot once it is free, eight words with the
- * phase of the lap. A ticket taken is published, or the context is dead. Who waits drives the
- * network, and so takes the consumer's place.
+ * phase of the lap. A ticket is taken once there is a slot for it, and published: who gives up
+ * waiting leaves no gap, and so costs nobody else anything. Who waits drives the network, and so
+ * takes the consumer's place.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -34,39 +35,44 @@ uint64_t gi_net_ring_mark(struct gi_net_ring *x)
     return atomic_load_explicit(&x->ticket, memory_order_acquire);
 }
 
-/* A slot for a ticket; or a peer for which not too much is parked. */
-struct room {
-    uint64_t ticket;
-    const struct gi_net_peer *peer; /* or NULL */
-};
-
-static inline bool there_is(const struct gi_net_ring *x, const struct room *o)
+/* The next ticket, and whether there is a slot for it. The tickets are looked at last: they are
+ * never behind what is consumed. */
+static inline bool has_slot(const struct gi_net_ring *x, uint64_t *ticket)
 {
-    if (o->peer != NULL)
-        return atomic_load_explicit(&o->peer->crowded, memory_order_relaxed) == 0;
-    return o->ticket - GIN_LOAD_ACQUIRE(&x->ring.host->consumed) < x->ring.depth;
+    const uint64_t consumed = GIN_LOAD_ACQUIRE(&x->ring.host->consumed);
+    *ticket = atomic_load_explicit(&x->ticket, memory_order_relaxed);
+    return *ticket - consumed < x->ring.depth;
 }
 
-static int wait_for(struct gi_net_ring *x, const struct room *o, const char *call)
+/* A slot; or, for a peer, that not too much is parked for it. */
+static inline bool there_is(const struct gi_net_ring *x, const struct gi_net_peer *peer)
+{
+    uint64_t ticket;
+    if (peer != NULL)
+        return atomic_load_explicit(&peer->crowded, memory_order_relaxed) == 0;
+    return has_slot(x, &ticket);
+}
+
+static int wait_for(struct gi_net_ring *x, const struct gi_net_peer *peer, const char *call)
 {
     struct gi_net_wait n;
     int st = GIN_OK;
-    for (uint32_t i = 0; !there_is(x, o) && !is_dead(x) && i <= x->comm->spin; i++)
+    for (uint32_t i = 0; !there_is(x, peer) && !is_dead(x) && i <= x->comm->spin; i++)
         gi_net_drive(x->comm, x->ctx);
-    if (there_is(x, o))
+    if (there_is(x, peer))
         return GIN_OK;
     gi_net_wait_begin(&n, x->comm, NULL, x->d->wait_timeout_ns,
-                      o->peer != NULL ? "room in the ring of context # for rank #"
-                                      : "room in the ring of context # for ticket #");
+                      peer != NULL ? "room in the ring of context # for rank #"
+                                   : "room in the ring of context # behind ticket #");
     n.health = gi_comm_whole; /* the operations themselves learn of the dead */
     n.w.detail[0] = x->ring.context;
-    n.w.detail[1] = o->peer != NULL ? (uint64_t)(o->peer - x->peers) : o->ticket;
-    while (!there_is(x, o) && !is_dead(x) && st == GIN_OK) {
+    n.w.detail[1] = peer != NULL ? (uint64_t)(peer - x->peers) : gi_net_ring_mark(x);
+    while (!there_is(x, peer) && !is_dead(x) && st == GIN_OK) {
         gi_net_drive(x->comm, x->ctx);
         st = gi_net_wait_step(&n);
     }
     gi_net_wait_end(&n);
-    if (there_is(x, o))
+    if (there_is(x, peer))
         return GIN_OK;
     if (is_dead(x))
         return dead(x, call);
@@ -84,25 +90,35 @@ static inline bool is_crowded(const struct gi_net_ring *x, uint32_t peer)
            atomic_load_explicit(&x->peers[peer].crowded, memory_order_relaxed) != 0;
 }
 
+static int take_ticket(struct gi_net_ring *x, uint64_t *ticket, const char *call)
+{
+    for (;;) {
+        if (GIN_LIKELY(has_slot(x, ticket))) {
+            if (GIN_LIKELY(atomic_compare_exchange_strong_explicit(
+                    &x->ticket, ticket, *ticket + 1, memory_order_relaxed, memory_order_relaxed)))
+                return GIN_OK;
+            continue;
+        }
+        int st = wait_for(x, NULL, call);
+        if (st != GIN_OK)
+            return st;
+    }
+}
+
 int gi_net_ring_post(struct gi_net_ring *x, const struct gin_i_op *op, const char *call)
 {
     struct gi_ring *r = &x->ring;
     struct gin_i_desc d;
+    uint64_t t;
     int st = GIN_OK;
     if (GIN_UNLIKELY(is_dead(x)))
         return dead(x, call);
     if (GIN_UNLIKELY(is_crowded(x, op->peer)))
-        st = wait_for(x, &(struct room){.peer = &x->peers[op->peer]}, call);
+        st = wait_for(x, &x->peers[op->peer], call);
+    if (st == GIN_OK)
+        st = take_ticket(x, &t, call);
     if (st != GIN_OK)
         return st;
-    uint64_t t = atomic_fetch_add_explicit(&x->ticket, 1, memory_order_relaxed);
-    const struct room free_slot = {.ticket = t};
-    if (GIN_UNLIKELY(!there_is(x, &free_slot)))
-        st = wait_for(x, &free_slot, call);
-    if (st != GIN_OK) { /* nobody will ever fill this slot */
-        gi_error_set(&r->host->error, st, x->comm->rank);
-        return st;
-    }
     gin_i_desc_pack(&d, op, gin_i_desc_phase(t, r->depth));
     struct gin_i_desc *slot = &r->slots[t & (r->depth - 1)];
     for (unsigned k = 1; k < GIN_I_DESC_WORDS; k++)

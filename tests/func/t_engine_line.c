@@ -14,13 +14,14 @@
 #define SPOILT "GINSHMEM_TEST_NET=hold=1,seed=3 GINSHMEM_DISABLE_CMA=1"
 #define PUTS   400u /* more than the core, the parked ones and the ring have room for */
 
-/* Context 0 of a narrow ring; the network takes nothing for rank 1 from rank 0. */
-static uint64_t *up(struct mp *mp, enum gi_fault_peer how)
+/* Context 0 of a ring so deep; the network takes nothing for rank 1 from rank 0. */
+static uint64_t *up_deep(struct mp *mp, enum gi_fault_peer how, uint32_t depth, uint64_t limit_ns)
 {
     gin_devcomm_reqs_t reqs;
     gin_devcomm_reqs_init(&reqs);
     reqs.backend = GIN_BACKEND_ENGINE;
-    reqs.queue_depth = 16;
+    reqs.queue_depth = depth;
+    reqs.wait_timeout_ns = limit_ns;
     if (!mp_net(mp, &reqs))
         return NULL;
     uint64_t *words = gin_calloc(mp->comm, PUTS + 2, 8);
@@ -28,6 +29,11 @@ static uint64_t *up(struct mp *mp, enum gi_fault_peer how)
     if (mp->rank == 0)
         gi_fault_peer(mp->comm->net->domains[0], 1, how);
     return words;
+}
+
+static uint64_t *up(struct mp *mp, enum gi_fault_peer how)
+{
+    return up_deep(mp, how, 16, 0);
 }
 
 static int put(const gin_t *g, int peer, uint64_t *at, uint64_t value)
@@ -176,4 +182,109 @@ MP_TEST_OPT(producers_of_a_crowded_peer_hear_of_the_end, .ranks = "3", .hosts = 
             .env = SPOILT)
 {
     dies(mp, PUTS, true);
+}
+
+/* ---- a ring with room for all of it ---- */
+
+#define DEEP  1024u
+#define ROOMY 220u /* more than a turn's worth is parked of them, and the peer not yet crowded */
+
+static struct gi_net_ring *ring_of(const struct mp *mp)
+{
+    const struct gi_devcomm *d = mp->g.dc->priv;
+    return &d->rings[0];
+}
+
+/* So many are parked for rank 1, now. */
+static bool so_many(const struct mp *mp, uint32_t least)
+{
+    struct gi_net_ring *x = ring_of(mp);
+    uint32_t n = 0;
+    for (int i = 0; i < 30000 * MP_FACTOR && n < least; i++) {
+        usleep(1000);
+        gi_core_enter(x->ctx);
+        n = x->peers[1].parked;
+        gi_core_leave(x->ctx);
+    }
+    return EXPECT(n >= least);
+}
+
+/* The network takes something again while more than a turn's worth is parked, and more comes. */
+static void writes_in_order(struct mp *mp, uint64_t *words)
+{
+    struct gi_net_ring *x = ring_of(mp);
+    uint64_t i = 0;
+    while (i < ROOMY)
+        EXPECT_OK(put(&mp->g, 1, words, ++i));
+    if (!so_many(mp, 100))
+        return;
+    gi_core_enter(x->ctx);
+    gi_fault_peer(mp->comm->net->domains[0], 1, GI_FAULT_PEER_WELL);
+    while (i < ROOMY + 20)
+        EXPECT_OK(put(&mp->g, 1, words, ++i));
+    gi_core_leave(x->ctx);
+    EXPECT_OK(gin_quiet(&mp->g, gin_thread()));
+}
+
+MP_TEST_OPT(parked_ones_keep_their_order, .ranks = "3", .hosts = "ABC", .env = SPOILT)
+{
+    uint64_t *words = up_deep(mp, GI_FAULT_PEER_AGAIN, DEEP, 0);
+    if (words == NULL)
+        return;
+    if (mp->rank == 0)
+        writes_in_order(mp, words);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    if (mp->rank == 1)
+        EXPECT_EQ_U64(words[0], ROOMY + 20);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
+/* Nothing of a context that was flushed is parked, or under way. */
+MP_TEST_OPT(flush_waits_for_parked_ones, .ranks = "3", .hosts = "ABC", .env = SPOILT)
+{
+    uint64_t *words = up_deep(mp, GI_FAULT_PEER_AGAIN, DEEP, 0);
+    if (words == NULL)
+        return;
+    if (mp->rank == 0) {
+        struct gi_net_ring *x = ring_of(mp);
+        for (uint64_t i = 0; i < ROOMY; i++)
+            EXPECT_OK(put(&mp->g, 1, &words[i], i + 1));
+        so_many(mp, 100);
+        gi_fault_peer(mp->comm->net->domains[0], 1, GI_FAULT_PEER_WELL);
+        EXPECT_OK(gin_flush(&mp->g, gin_thread()));
+        gi_core_enter(x->ctx);
+        EXPECT(x->oldest == NULL && !x->holds);
+        EXPECT_EQ_INT(gi_core_flushed(x->ctx, gi_core_mark(x->ctx)), 1);
+        gi_core_leave(x->ctx);
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
+/* Nobody empties the ring for longer than its owner waits: that put was not done, and that is all.
+ */
+MP_TEST_OPT(who_finds_no_room_harms_nobody, .ranks = "3", .hosts = "ABC", .env = SPOILT)
+{
+    const uint32_t depth = 16;
+    uint64_t *words = up_deep(mp, GI_FAULT_PEER_WELL, depth, 200000000);
+    int st = GIN_ETIMEDOUT;
+    if (words == NULL)
+        return;
+    if (mp->rank == 0) {
+        struct gi_net_ring *x = ring_of(mp);
+        EXPECT_OK(gin_quiet(&mp->g, gin_thread()));
+        gi_core_enter(x->ctx);
+        for (uint32_t i = 0; i < depth; i++)
+            EXPECT_OK(put(&mp->g, 2, &words[i], i + 1));
+        EXPECT_FAILS(put(&mp->g, 2, words, 99), GIN_ETIMEDOUT, "no room");
+        EXPECT_FAILS(put(&mp->g, 1, words, 99), GIN_ETIMEDOUT, "no room");
+        gi_core_leave(x->ctx);
+        EXPECT_OK(put(&mp->g, 2, &words[depth], depth + 1));
+        while (st == GIN_ETIMEDOUT)
+            st = gin_quiet(&mp->g, gin_thread());
+        EXPECT_OK(st);
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    for (uint64_t i = 0; i <= depth; i++)
+        EXPECT_EQ_U64(words[i], mp->rank == 2 ? i + 1 : 0);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
 }
