@@ -59,6 +59,14 @@ static int check_supported(const struct gi_ofi_domain *d)
     return GIN_OK;
 }
 
+/* Without atomics a layer over connected endpoints does better: its immediates take no receive. */
+static int check_worth(const struct gi_ofi_domain *d)
+{
+    if (!d->connected || d->pick.named || d->caps.amo == GI_NET_AMO_NATIVE)
+        return GIN_OK;
+    return gi_fail(GIN_ENOTSUP, "%s has no atomics that work", d->pick.text);
+}
+
 /* With what was picked, which it takes over even if it fails. */
 static int try_pick(const struct gi_net_config *config, const struct gi_ofi_pick *pick,
                     struct gi_net_domain **domain)
@@ -89,6 +97,8 @@ static int try_pick(const struct gi_net_config *config, const struct gi_ofi_pick
     st = gi_ofi_share_receives(d);
     if (st == GIN_OK && config->self_test)
         st = gi_ofi_self_test(d);
+    if (st == GIN_OK)
+        st = check_worth(d);
     if (st == GIN_OK && more != NULL && more->refuse != NULL &&
         strcmp(more->refuse, pick->name) == 0)
         st = gi_fail(GIN_ENET, "%s was made to fail", d->pick.text);

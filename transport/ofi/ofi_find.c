@@ -19,14 +19,21 @@
  * udp;ofi_rxd (slow, for tests), psm3 (slower than tcp on plain Ethernet), and whatever is unknown.
  * ofi_mrail and lnx cannot carry RMA the way that is needed.
  */
-static const char *const own[] = {"cxi", "efa", "opx",         "verbs;ofi_rxm",
+static const char *const own[] = {"cxi", "efa", "opx",         "verbs-msg", "verbs;ofi_rxm",
                                   "tcp", "net", "tcp;ofi_rxm", NULL};
 #define OWN (sizeof(own) / sizeof(own[0]) - 1)
 
 /* Names that stand for their layer over it, where the provider alone has no RDM endpoints. */
 static const struct {
     const char *name, *layered;
-} layers[] = {{"tcp", "tcp;ofi_rxm"}, {"verbs", "verbs;ofi_rxm"}, {"udp", "udp;ofi_rxd"}};
+} layers[] = {{"tcp", "tcp;ofi_rxm"}, {"udp", "udp;ofi_rxd"}};
+
+/*
+ * Connections of its own give a job the device's atomics, at the price of two for each pair of
+ * ranks and context, with receives for each; more ranks than this share RxM's, made on demand.
+ */
+#define CONNECT_MOST 64
+static const char *const by_size[] = {"verbs-msg", "verbs;ofi_rxm"};
 
 /* What is used only where named, for those who named what is not there. */
 static const char *const others[] = {"sockets", "udp;ofi_rxd", "psm3", "psm2", "shm", NULL};
@@ -34,9 +41,19 @@ static const char *const others[] = {"sockets", "udp;ofi_rxd", "psm3", "psm2", "
 /* Providers whose device applies atomics; asking the others for FI_ATOMIC costs order. */
 static const char *const device_atomics[] = {"cxi", "sockets", "verbs-msg", "sockets-msg"};
 
-const char *gi_ofi_own(size_t i)
+/* The two change places where there are too many ranks. */
+static const char *for_ranks(const char *name, int ranks)
 {
-    return i < OWN ? own[i] : NULL;
+    bool few = ranks > 0 && ranks <= CONNECT_MOST;
+    for (size_t k = 0; k < 2 && !few; k++)
+        if (strcmp(name, by_size[k]) == 0)
+            return by_size[1 - k];
+    return name;
+}
+
+const char *gi_ofi_own(size_t i, int ranks)
+{
+    return i < OWN ? for_ranks(own[i], ranks) : NULL;
 }
 
 uint32_t gi_ofi_api(void)
@@ -271,10 +288,18 @@ void gi_ofi_tried(struct gi_ofi_tried *t, const char *name, const char *why)
     snprintf(t->text + len, sizeof(t->text) - len, "%s%s: %.140s", len != 0 ? "; " : "", name, why);
 }
 
+/* Names of which the first may be passed over for the next are no one thing. */
+static bool is_one(const char *provider)
+{
+    return provider != NULL && provider[0] != 0 && strcasecmp(provider, "verbs") != 0;
+}
+
 static const char *name_of(const struct gi_ofi_want *want, size_t i)
 {
     if (want->provider == NULL || want->provider[0] == 0)
-        return want->names != NULL ? want->names[i] : gi_ofi_own(i);
+        return want->names != NULL ? want->names[i] : gi_ofi_own(i, want->ranks);
+    if (strcasecmp(want->provider, "verbs") == 0)
+        return i < 2 ? for_ranks(by_size[i], want->ranks) : NULL;
     if (i == 0)
         return want->provider;
     for (size_t k = 0; i == 1 && k < sizeof(layers) / sizeof(layers[0]); k++)
@@ -323,7 +348,7 @@ static int none(const struct gi_ofi_want *want, const struct gi_ofi_tried *tried
 int gi_ofi_pick(const struct gi_ofi_want *want, size_t *at, struct gi_ofi_tried *tried,
                 struct gi_ofi_pick *pick)
 {
-    struct gi_ofi_pick p = {.named = want->provider != NULL && want->provider[0] != 0};
+    struct gi_ofi_pick p = {.named = is_one(want->provider)};
     struct reason why = {"nothing was asked"};
     const char *name;
     gi_ofi_environment(want->ranks);

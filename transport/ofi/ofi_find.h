@@ -50,8 +50,9 @@ int gi_ofi_pick(const struct gi_ofi_want *want, size_t *at, struct gi_ofi_tried 
                 struct gi_ofi_pick *pick);
 void gi_ofi_unpick(struct gi_ofi_pick *pick);
 
-/* A name of the own list, best first; NULL behind the last. */
-const char *gi_ofi_own(size_t i);
+/* A name of the own list, best first for a job of so many ranks (0: not known); NULL behind the
+ * last. */
+const char *gi_ofi_own(size_t i, int ranks);
 
 /* Variables that libfabric must find before it is first asked. Once per process; later calls do
  * nothing. */
