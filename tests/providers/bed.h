@@ -57,6 +57,8 @@ bool bed_sync(struct bed *b);
 /* Posts, driving progress on GIN_EAGAIN; the status. *again counts, may be NULL. */
 int bed_post(struct bed *b, int (*fn)(struct gi_net_lane *, const struct gi_net_io *),
              const struct gi_net_io *io, uint64_t *again);
+/* All ranks: inline writes, of which nothing is to be heard, to a peer that makes no progress. */
+void bed_crowd(struct bed *b, int peer);
 int bed_msg(struct bed *b, int peer, const void *bytes, uint32_t len);
 struct gi_net_io bed_io(struct bed *b, int peer, uint64_t local_off, uint64_t remote_off,
                         uint64_t len, struct bed_request *req);

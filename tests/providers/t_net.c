@@ -432,6 +432,7 @@ static void killed(struct mp *mp, const char *provider)
         BED_UNTIL(&b, reqs[0].done);
     }
     bed_sync(&b);
+    bed_crowd(&b, 2);
     if (mp->rank == 2)
         _exit(0);
     uint64_t end = gi_deadline_in(700000000u);
@@ -452,13 +453,12 @@ static void killed(struct mp *mp, const char *provider)
     EXPECT_FAILS(b.ops->write(b.lane, &io), GIN_EPEER, "rank 2");
     EXPECT_FAILS(b.ops->msg(b.lane, 2, "01234567", 8), GIN_EPEER, "rank 2");
     mp_step(mp, "survivors write to each other");
-    int other = 1 - mp->rank;
     struct bed_request req;
     memset(b.memory, 0, 64);
     unsigned *arrived = (unsigned *)(void *)mp->share + 2000;
     __atomic_add_fetch(arrived, 1, __ATOMIC_ACQ_REL);
     BED_UNTIL(&b, __atomic_load_n(arrived, __ATOMIC_ACQUIRE) == 2);
-    io = bed_io(&b, other, 0, 0, 64, &req);
+    io = bed_io(&b, 1 - mp->rank, 0, 0, 64, &req);
     EXPECT_OK(bed_post(&b, b.ops->write, &io, NULL));
     BED_UNTIL(&b, req.done && b.memory[63] == 0x5a);
     __atomic_add_fetch(arrived, 1, __ATOMIC_ACQ_REL);

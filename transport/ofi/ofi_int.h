@@ -48,6 +48,7 @@ struct gi_ofi_domain {
     bool connected; /* MSG endpoints */
     enum gi_ofi_add add;
     bool imm_source;   /* immediates tell whose they are */
+    bool inline_heard; /* inline writes ask for a completion, though nobody waits for it */
     uint32_t receives; /* posted per lane, for all its peers */
     uint64_t inject;   /* most bytes of a message that needs no slot, as tested */
     uint64_t key_mask; /* of keys that the client chooses */

@@ -61,7 +61,8 @@ static uint64_t delivery(const struct gi_ofi_lane *l, const struct gi_net_io *io
 
 static uint64_t write_flags(const struct gi_ofi_lane *l, const struct gi_net_io *io)
 {
-    uint64_t flags = io->req != NULL ? FI_COMPLETION : 0;
+    bool heard = io->req != NULL || l->domain->inline_heard;
+    uint64_t flags = heard ? FI_COMPLETION : 0;
     if (io->flags & GI_NET_IMM)
         flags |= FI_REMOTE_CQ_DATA;
     if (io->flags & GI_NET_INLINE)

@@ -10,7 +10,7 @@
 #include <strings.h>
 #include "transport/ofi/ofi_int.h"
 
-enum field { MEET, LOCAL, PASSIVE, IMM, IMM_SOURCE, DC, WAIT, OVERRUN, FENCE, RECVS, AMO };
+enum field { MEET, LOCAL, PASSIVE, IMM, IMM_SOURCE, DC, WAIT, OVERRUN, FENCE, RECVS, AMO, INLINE };
 
 #define ANY     0
 #define V(a, b) FI_VERSION(a, b)
@@ -29,6 +29,8 @@ static const struct {
 } rows[] = {
     {"*;ofi_rxm", ANY, FOREVER, IMM_SOURCE, 0, "some source's, not the right one"},
     {"*;ofi_rxm", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
+    {"tcp;ofi_rxm", ANY, FOREVER, INLINE, 1,
+     "those that fail with their peer end the process, unless a completion was asked for"},
     {"*;ofi_rxd", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
     {"shm", ANY, FOREVER, LOCAL, 1, "it does not leave its own machine"},
     {"shm", ANY, FOREVER, AMO, GI_NET_AMO_EMULATED, EMULATED},
@@ -83,6 +85,7 @@ static const char *correct(struct gi_ofi_domain *d, enum field field, unsigned v
     case WAIT: c->wait_fd = value != 0; return "sleeping";
     case OVERRUN: c->cq_overrun = value != 0; return "queue overrun";
     case FENCE: c->amo_fence = value != 0 && c->amo == GI_NET_AMO_NATIVE; return "fence";
+    case INLINE: d->inline_heard = value != 0; return "inline writes";
     case RECVS: c->recvs = value; return "receives";
     case AMO:
         c->amo = c->amo != GI_NET_AMO_NONE ? (enum gi_net_amo)value : c->amo;
