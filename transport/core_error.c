@@ -117,11 +117,26 @@ static void fail_all(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status
     p->last = NULL;
 }
 
+/*
+ * What the dead one owes is in front of the answers of all: nothing else that is asked for comes
+ * through here. The context goes on to serve the others, who may have asked it for nothing.
+ */
+static void fail_others(struct gi_core_ctx *ctx, const struct gi_core_peer *dead)
+{
+    char text[GI_CORE_TEXT];
+    snprintf(text, sizeof(text), "%.100s, which holds up the answers of others (%.30s)",
+             dead->why != NULL ? dead->why : "it is dead", ctx->caps->name);
+    for (int r = 0; r < ctx->core->config.size; r++)
+        if (&ctx->peers[r] != dead && ctx->peers[r].status == GIN_OK)
+            gi_core_peer_fail(ctx, &ctx->peers[r], GIN_ENET, text);
+}
+
 void gi_core_peer_fail(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status, const char *why)
 {
     int rank = gi_core_rank_of(ctx, p);
     char text[GI_CORE_TEXT];
     bool first = p->status == GIN_OK;
+    bool held_up = first && status == GIN_EPEER && ctx->caps->one_queue && p->pieces != 0;
     if (first) {
         bool named = strncmp(why, "rank ", 5) == 0; /* a whole sentence, of a death */
         snprintf(text, sizeof(text), "%s", why);
@@ -144,6 +159,8 @@ void gi_core_peer_fail(struct gi_core_ctx *ctx, struct gi_core_peer *p, int stat
         gi_core_replace(ctx, p);
     if (status == GIN_EPEER && first)
         suspect(ctx->core, rank, why);
+    if (held_up)
+        fail_others(ctx, p);
 }
 
 int gi_core_peer_status(const struct gi_core_ctx *ctx, int peer, const char **text)

@@ -232,3 +232,48 @@ TEST(dead_peer_owed_nothing)
         bed_close(&b);
     }
 }
+
+/*
+ * Where a dead peer's answers are in front of all others', nothing that is asked for on a context
+ * that waits for one comes any more: it says so, and who it was. It still serves the others.
+ */
+static void dies(bool under_way)
+{
+    struct bed_mask mask = *bed_mask("B64");
+    struct bed b = {.seed = 1};
+    const char *text;
+    uint64_t old = 1;
+    mask.caps.one_queue = true;
+    pt_step("with %s under way to it", under_way ? "a put" : "nothing");
+    if (!bed_open(&b, &mask, 3))
+        return;
+    struct gi_core_put p = bed_make_put(&b, 0, 64, SRC, 10000);
+    gi_fault_peer(b.rank[0].domain, 1, GI_FAULT_PEER_SILENT);
+    if (under_way)
+        EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+    EXPECT_EQ_INT(bed_put(&b, 0, 2, &p), GIN_OK);
+    bed_round(&b);
+    gi_core_peer_dead(b.rank[0].core, 1, "rank 1 is dead: so the test");
+    EXPECT_EQ_INT(bed_flush(&b, 0), under_way ? GIN_EPEER : GIN_OK);
+    int st = under_way ? GIN_ENET : GIN_OK;
+    EXPECT_EQ_INT(bed_put(&b, 0, 2, &p), st);
+    EXPECT_EQ_INT(gi_core_peer_status(b.rank[0].ctx, 2, &text), st);
+    EXPECT_HAS(text, under_way ? "rank 1 is dead: so the test" : "");
+    EXPECT(!gi_core_peer_is_dead(b.rank[0].core, 2));
+    struct gi_core_amo a = {.window = BED_WINDOW,
+                            .off = 8,
+                            .op = GIN_I_AMO_FETCH_ADD,
+                            .bytes = 8,
+                            .value = 1,
+                            .old = &old};
+    EXPECT_EQ_INT(bed_amo(&b, 2, 0, &a), GIN_OK);
+    EXPECT_EQ_INT(bed_flush(&b, 2), GIN_OK);
+    EXPECT_EQ_U64(old, 0);
+    bed_close(&b);
+}
+
+TEST(dead_peers_answers_hold_up_others)
+{
+    dies(true);
+    dies(false);
+}

@@ -10,7 +10,21 @@
 #include <strings.h>
 #include "transport/ofi/ofi_int.h"
 
-enum field { MEET, LOCAL, PASSIVE, IMM, IMM_SOURCE, DC, WAIT, OVERRUN, FENCE, RECVS, AMO, INLINE };
+enum field {
+    MEET,
+    LOCAL,
+    PASSIVE,
+    IMM,
+    IMM_SOURCE,
+    DC,
+    WAIT,
+    OVERRUN,
+    FENCE,
+    RECVS,
+    AMO,
+    INLINE,
+    QUEUE
+};
 
 #define ANY     0
 #define V(a, b) FI_VERSION(a, b)
@@ -53,6 +67,7 @@ static const struct {
     {"psm3", ANY, FOREVER, IMM, 64, "works, though it is claimed not to"},
     {"shm", ANY, V(1, 23), DC, GI_NET_DC_NO,
      "with two short writes in flight it never completes before 1.23"},
+    {"shm", ANY, FOREVER, QUEUE, 1, "none passes what a dead rank owes"},
     {"shm", ANY, FOREVER, WAIT, 0, "has no descriptor to sleep on"},
     {"udp;ofi_rxd", ANY, FOREVER, WAIT, 0, "its descriptor cannot be had"},
 };
@@ -86,6 +101,7 @@ static const char *correct(struct gi_ofi_domain *d, enum field field, unsigned v
     case OVERRUN: c->cq_overrun = value != 0; return "queue overrun";
     case FENCE: c->amo_fence = value != 0 && c->amo == GI_NET_AMO_NATIVE; return "fence";
     case INLINE: d->inline_heard = value != 0; return "inline writes";
+    case QUEUE: c->one_queue = value != 0; return "answers";
     case RECVS: c->recvs = value; return "receives";
     case AMO:
         c->amo = c->amo != GI_NET_AMO_NONE ? (enum gi_net_amo)value : c->amo;
