@@ -3,11 +3,12 @@
 # A rank of three, each on a host of its own, is killed or stopped, or its link is cut, in each phase
 # of a job: what the others see and how fast, as a table. Runs in the build folder.
 #
-#   net_fate.sh                         a few of them at random
-#   net_fate.sh --table [PROVIDER...]   every phase and fault once
-#   net_fate.sh --long N [SEED]         N of them at random, at random moments
+#   net_fate.sh [SEED]                        a few of them at random, over the usual ones
+#   net_fate.sh --table [PROVIDER...]         every phase and fault once
+#   net_fate.sh --long N [SEED [PROVIDER...]] N of them at random, at random moments
 #
-# Links can be cut where hosts can have networks of their own (root); else they are names.
+# A provider is libfabric's name or "-", the library's choice. Links can be cut where hosts can have
+# networks of their own (root); else they are names.
 # shellcheck disable=SC2153
 set -u
 GINRUN=$(readlink -f "${GINRUN:-./ginrun}")
@@ -15,6 +16,8 @@ FATE=$(readlink -f "${FATE:-tests/life/net_fate}")
 D=$(mktemp -d "${TMPDIR:-/tmp}/fate.XXXXXX")
 trap 'rm -rf "$D"' EXIT
 phases=(bringup put barrier wait collective finalize)
+everywhere=(- 'tcp;ofi_rxm' shm sockets)
+usual=(- 'tcp;ofi_rxm' shm) # sockets crashes now and then by itself
 failed=0 runs=0
 silence=${GINSHMEM_PEER_TIMEOUT-8s}
 
@@ -43,10 +46,37 @@ complain() {
     failed=$((failed + 1))
 }
 
+# What the shm provider's killed ranks leave behind.
+sweep() {
+    local pid
+    if read -r _ pid <"$D/run/fate.1"; then rm -f "/dev/shm/$pid:"*; fi
+} 2>/dev/null
+
+# use PROVIDER: for the runs to come
+use() {
+    if [ "$1" = - ]; then unset GINSHMEM_PROVIDER; else export GINSHMEM_PROVIDER=$1; fi
+}
+
+# here PROVIDER...: those that are, in here_are
+here() {
+    local provider
+    here_are=()
+    for provider in "$@"; do
+        use "$provider"
+        timeout 60 tests/func/t_net -m procs -n 2 every_rank_far >"$D/out" 2>&1
+        if [ $? = 77 ]; then
+            echo "not here: $provider: $(grep -m 1 SKIP "$D/out")"
+        else
+            here_are+=("$provider")
+        fi
+    done
+}
+
 # The statuses with which a phase may end: GIN_OK where nothing is lost, or too late to matter.
 allowed() {
     case $1-$2 in
     *-flap) echo GIN_OK ;;
+    put-badkey) echo 'GIN_(EPEER|ENET)' ;;
     finalize-cut) echo 'GIN_(OK|EPEER)' ;; # the launcher's way to meet is not cut
     bringup-*) echo 'GIN_(EPEER|ETIMEDOUT|ESYS|ENET)' ;;
     *) echo GIN_EPEER ;;
@@ -86,6 +116,8 @@ one() {
     # only who says nothing more is found by its silence
     export GINSHMEM_PEER_TIMEOUT=30s
     case $fault in stop | cut | half) GINSHMEM_PEER_TIMEOUT=$silence ;; esac
+    unset GINSHMEM_TEST_NET
+    case $fault in badkey) export GINSHMEM_TEST_NET=key=500,rank=1 ;; esac
     # while ranks meet for the first time only deadlines tell of one that is stopped
     export GINSHMEM_INIT_TIMEOUT=30s
     case $phase-$fault in bringup-stop | bringup-cut) GINSHMEM_INIT_TIMEOUT=5s ;; esac
@@ -96,66 +128,94 @@ one() {
     timeout 120 "$GINRUN" -k -n 3 --hosts 3 "${bed[@]}" "$FATE" "$D/run" "$phase" "$fault" "$us" \
         >"$D/out" 2>&1 </dev/null
     rc=$?
+    sweep
     before=$failed
     judge "$phase" "$fault" "$name" $rc
     row=$(printf '%-10s %-5s %-14s saw%s; after%s' "$phase" "$fault" \
         "${GINSHMEM_PROVIDER-the choice}" "$(show saw)" "$(show after)")
 }
 
+# Ranks that reach each other by shm are on one host, and no link is between them.
 faults() {
     echo kill stop
-    if [ ${#netns[@]} -gt 0 ]; then echo cut flap half; fi
+    if [ ${#netns[@]} -gt 0 ] && [ "${GINSHMEM_PROVIDER-}" != shm ]; then echo cut flap half; fi
 }
 
 table() {
     local phase fault provider
     for provider in "$@"; do
-        if [ "$provider" = - ]; then unset GINSHMEM_PROVIDER; else export GINSHMEM_PROVIDER=$provider; fi
+        use "$provider"
         for phase in "${phases[@]}"; do
             for fault in $(faults); do
                 one "$phase" "$fault" 20000
                 echo "$row"
             done
+            if [ "$phase" != put ]; then continue; fi
+            one put badkey 0
+            echo "$row"
         done
     done
 }
 
+# at_random N SEED PROVIDER...
 at_random() {
-    local n=$1 i all us
-    RANDOM=$2
-    read -r -d '' -a all <<<"$(faults)"
-    for ((i = 0; i < n; i++)); do
+    local n=$1 seed=$2 i all us
+    shift 2
+    RANDOM=$seed
+    for ((i = 0; i < n && failed <= 5; i++)); do
         us=$((RANDOM * 2))
+        use "${@:RANDOM % $# + 1:1}"
+        read -r -d '' -a all <<<"$(faults)"
         one "${phases[RANDOM % ${#phases[@]}]}" "${all[RANDOM % ${#all[@]}]}" $us
-        if [ $failed != "$before" ]; then echo "run $i of seed $2"; fi
-        if [ $failed -gt 5 ]; then break; fi
-        if [ "$n" -gt 20 ]; then echo "$row"; fi
+        if [ $failed != "$before" ]; then echo "run $i of seed $seed"; fi
+        echo "$row"
     done
 }
 
+# One that tells of itself over each provider, and one more that silence has to tell of, or not.
+a_few() {
+    local provider all
+    RANDOM=$1
+    shift
+    for provider in "$@"; do
+        use "$provider"
+        one "${phases[RANDOM % ${#phases[@]}]}" kill $((RANDOM * 2))
+        echo "$row"
+    done
+    use "${@:RANDOM % $# + 1:1}"
+    read -r -d '' -a all <<<"$(faults)"
+    one "${phases[RANDOM % ${#phases[@]}]}" "${all[RANDOM % (${#all[@]} - 1) + 1]}" $((RANDOM * 2))
+    echo "$row"
+}
+
 # Where there is no network there is nothing to see.
-mkdir "$D/run"
-tests/func/t_net -m procs -n 2 every_rank_far >"$D/out" 2>&1
-if [ $? = 77 ]; then
-    grep SKIP "$D/out"
-    exit 77
-fi
+mode=few n=0 seed=$RANDOM
 case ${1-} in
 --table)
+    mode=table
     shift
-    if [ $# = 0 ]; then set -- -; fi
-    table "$@"
     ;;
 --long)
-    seed=${3:-$RANDOM}
-    echo "seed $seed"
-    at_random "$2" "$seed"
+    mode=long n=$2 seed=${3:-$RANDOM}
+    shift $(($# < 3 ? $# : 3))
     ;;
 *)
     seed=${1:-$RANDOM}
-    echo "seed $seed"
-    at_random 4 "$seed"
+    set -- "${usual[@]}"
     ;;
+esac
+if [ $# = 0 ] && [ $mode = table ]; then set -- -; fi
+if [ $# = 0 ]; then set -- "${everywhere[@]}"; fi
+here "$@"
+if [ ${#here_are[@]} = 0 ]; then
+    grep SKIP "$D/out"
+    exit 77
+fi
+if [ $mode != table ]; then echo "seed $seed"; fi
+case $mode in
+table) table "${here_are[@]}" ;;
+long) at_random "$n" "$seed" "${here_are[@]}" ;;
+few) a_few "$seed" "${here_are[@]}" ;;
 esac
 if [ ${#netns[@]} = 0 ]; then echo "links were not cut: that takes root and network namespaces"; fi
 echo "$runs runs, $failed failures"

@@ -18,6 +18,7 @@ enum gi_fault_call {
     GI_FAULT_REG,
     GI_FAULT_LANE_OPEN,
     GI_FAULT_CONNECT,
+    GI_FAULT_KEY, /* a write that goes out with a wrong key; no status */
     GI_FAULT_CALLS
 };
 

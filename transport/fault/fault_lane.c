@@ -13,6 +13,8 @@
 #include <string.h>
 #include "base/log.h"
 
+#define WRONG_KEY 0x123456u /* what a key is spoilt with */
+
 enum kind { K_WRITE, K_READ, K_AMO, K_MSG };
 
 struct held {
@@ -419,8 +421,14 @@ static int post(struct fault_lane *l, const struct held *what, enum gi_fault_cal
 
 int gi_fault_write(struct gi_net_lane *lane, const struct gi_net_io *io)
 {
+    struct fault_lane *l = (struct fault_lane *)lane;
     struct held h = {.kind = K_WRITE, .io = *io};
-    return post((struct fault_lane *)lane, &h, GI_FAULT_WRITE);
+    if (gi_fault_call(l->d, GI_FAULT_KEY) != GIN_OK)
+        h.io.key ^= WRONG_KEY;
+    int st = post(l, &h, GI_FAULT_WRITE);
+    if (st == GIN_EAGAIN)
+        gi_fault_uncount(l->d, GI_FAULT_KEY);
+    return st;
 }
 
 int gi_fault_read(struct gi_net_lane *lane, const struct gi_net_io *io)

@@ -8,6 +8,7 @@
  *                  the fields of the record, after the class
  *   hold= early= again= silent= seed=   as in struct gi_fault_plan
  *   write= read= amo= msg= progress= reg= lane= connect=   FIRST calls succeed less one, then
+ *   key=           ... of writes, which go out with a wrong key
  *   count=         so many of each fail (default 1),
  *   status= error= with this status (default GIN_ENET) and provider error
  *   rank=          on this rank alone; the others' calls do not fail
@@ -135,8 +136,8 @@ static bool lower(struct gi_net_caps *c, const char *key, unsigned long long v)
 
 static bool plan(struct spec *s, const char *key, long long v)
 {
-    static const char *const calls[GI_FAULT_CALLS] = {"write",    "read", "amo",  "msg",
-                                                      "progress", "reg",  "lane", "connect"};
+    static const char *const calls[GI_FAULT_CALLS] = {"write", "read", "amo",     "msg", "progress",
+                                                      "reg",   "lane", "connect", "key"};
     struct {
         const char *key;
         uint32_t *to;
