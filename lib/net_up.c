@@ -13,21 +13,10 @@
 #include "devcomm.h"
 #include "net_drive.h"
 #include "net_ops.h"
-#include "transport/fault/fault.h"
-#include "transport/ofi/ofi.h"
 #include "window_impl.h"
 
 #define CUT_NS  10000000000u /* for a link that is down to come back while ranks meet */
 #define LOOK_NS 200000000u
-
-static const struct gi_net_ops *test_ops;
-static const void *(*test_more)(int rank);
-
-void gi_net_use(const struct gi_net_ops *ops, const void *(*more)(int rank))
-{
-    test_ops = ops;
-    test_more = more;
-}
 
 void gi_net_progress(void *arg)
 {
@@ -88,28 +77,10 @@ struct ballot {
     char provider[64], version[32], why[160];
 };
 
-static void open_domain(struct gi_net *n, struct ballot *b)
+static void open_mine(struct gi_net *n, struct ballot *b)
 {
-    gin_comm_t *comm = n->comm;
-    struct gi_net_config c = {
-        .provider = comm->env.provider[0] != 0 ? comm->env.provider : NULL,
-        .nic = comm->env.nic[0] != 0 ? comm->env.nic : NULL,
-        .rank = comm->rank,
-        .size = comm->size,
-        .self_test = true,
-        .any_atomics = gi_fault_needs_atomics(comm->env.test_net),
-        .more = test_ops != NULL && test_more != NULL ? test_more(comm->rank) : NULL,
-    };
     memset(b, 0, sizeof(*b));
-    if (comm->env.disable_net)
-        b->status = gi_fail(GIN_ENOTSUP, "GINSHMEM_DISABLE_NET=1");
-    else
-        b->status = (test_ops != NULL ? test_ops : &gi_ofi_ops)->open(&c, &n->domains[0]);
-    if (b->status == GIN_OK) {
-        n->n_domains = 1;
-        if (comm->env.test_net[0] != 0)
-            b->status = gi_fault_wrap(comm->env.test_net, c.rank, c.size, &n->domains[0]);
-    }
+    b->status = gi_net_rails_open(n);
     if (b->status != GIN_OK) {
         snprintf(b->why, sizeof(b->why), "%.150s", gin_last_error());
         return;
@@ -117,7 +88,7 @@ static void open_domain(struct gi_net *n, struct ballot *b)
     const struct gi_net_caps *caps = n->domains[0]->ops->caps(n->domains[0]);
     snprintf(b->provider, sizeof(b->provider), "%.60s", caps->name);
     snprintf(b->version, sizeof(b->version), "%.31s", caps->version);
-    b->local = caps->local;
+    b->local = gi_net_rails_local(n);
 }
 
 /* A rank whose network does not lead to the machine of another one, *whose; -1: none. All ranks
@@ -137,13 +108,6 @@ static int cut_off(const gin_comm_t *comm, const struct ballot *all, int *whose)
     return -1;
 }
 
-static void close_domain(struct gi_net *n)
-{
-    if (n->n_domains != 0)
-        n->domains[0]->ops->close(n->domains[0]);
-    n->n_domains = 0;
-}
-
 /*
  * Open mine and see what all have got. A host whose link is down finds its loopback, which reaches
  * nobody else: links come back, so it looks again for a while.
@@ -155,7 +119,7 @@ static int open_all(struct gi_net *n, struct ballot *mine, struct ballot *all)
     uint64_t until = gi_deadline_in(patience);
     for (;;) {
         if (n->n_domains == 0)
-            open_domain(n, mine);
+            open_mine(n, mine);
         mine->spent = gi_now_ns() >= until;
         int st = gi_comm_gather(comm, mine, all, sizeof(*mine));
         int whose, cut = st == GIN_OK ? cut_off(comm, all, &whose) : -1;
@@ -172,7 +136,7 @@ static int open_all(struct gi_net *n, struct ballot *mine, struct ballot *all)
                 all[cut].provider);
         gi_os_sleep_ns(LOOK_NS);
         if (mine->local)
-            close_domain(n);
+            gi_net_rails_close(n);
     }
 }
 
@@ -238,14 +202,16 @@ static void free_net(struct gi_net *n)
     free(n->chunks);
     if (n->core != NULL)
         gi_core_close(n->core);
-    for (uint32_t i = 0; i < n->n_domains; i++)
-        n->domains[i]->ops->close(n->domains[i]);
+    gi_net_rails_close(n);
     free(n);
 }
 
 static void describe(struct gi_net *n, const struct ballot *b)
 {
-    snprintf(n->how, sizeof(n->how), "%.45s (%.31s): %.75s", b->provider, b->version,
+    char rails[24] = "";
+    if (n->n_domains > 1)
+        snprintf(rails, sizeof(rails), ", %u rails", n->n_domains);
+    snprintf(n->how, sizeof(n->how), "%.45s (%.31s)%s: %.75s", b->provider, b->version, rails,
              gi_core_strategy(n->core, 0));
     gi_info("net", "network up: %s", n->how);
 }

@@ -32,7 +32,7 @@ struct gi_net {
     struct gi_net_chunk *chunks;
     uint32_t n_chunks;
     uint64_t covered; /* bytes of the heap in chunks */
-    char how[160];    /* provider, version and strategy, for people */
+    char how[192];    /* provider, version and strategy, for people */
 
     struct gi_net_driver *drivers; /* net_drive.c */
     uint32_t n_drivers;
@@ -44,6 +44,12 @@ struct gi_net {
  * why. */
 int gi_net_up(gin_comm_t *comm);
 void gi_net_down(gin_comm_t *comm); /* what used it is gone; a barrier came before */
+/* The domains of this rank's devices, one at least; those of all ranks are compared by others.
+ * net_rails.c */
+int gi_net_rails_open(struct gi_net *n);
+void gi_net_rails_close(struct gi_net *n);
+/* One of them leads to this machine alone. */
+bool gi_net_rails_local(const struct gi_net *n);
 /* The heap has grown to `size` on all ranks. Collective. */
 void gi_net_heap_grown(gin_comm_t *comm, uint64_t size);
 /* A registration of windows, of mine at `addr`. Collective; leaves reg->net NULL where that fails.

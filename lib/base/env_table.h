@@ -54,6 +54,8 @@ GI_ENV(
 GI_ENV(nic, NIC, TEXT, "", 0, 0,
        "network device, a libfabric domain such as eth0 or mlx5_0, which must be there; else the "
        "provider's best")
+GI_ENV(nics, NICS, TEXT, "", 0, 0,
+       "network devices, commas between them, ordered alike on all ranks; contexts take turns")
 GI_ENV(engine_threads, ENGINE_THREADS, COUNT, "1", 1, 64,
        "threads that drive the network; each serves its share of the contexts")
 GI_ENV(rank, RANK, COUNT, "", 0, 2147483647, "rank of this process, with SIZE and ROOT")
