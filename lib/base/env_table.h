@@ -47,10 +47,8 @@ GI_ENV(disable_multimem, DISABLE_MULTIMEM, BOOL, "0", 0, 1,
 GI_ENV(host_id, HOST_ID, TEXT, "", 0, 0, "name of this host, in place of boot id and namespaces")
 GI_ENV(boot, BOOT, WORD, "auto", 0, 0,
        "auto|pmix|pmi1|pmi2|tcp|self -- bootstrap; auto takes what the launcher offers")
-GI_ENV(
-    provider, PROVIDER, TEXT, "", 0, 0,
-    "libfabric provider for ranks of other hosts, such as tcp, verbs or verbs-msg; else the best of "
-    "a list")
+GI_ENV(provider, PROVIDER, TEXT, "", 0, 0,
+       "libfabric provider for ranks of other hosts, such as tcp, verbs-msg; else the best found")
 GI_ENV(nic, NIC, TEXT, "", 0, 0,
        "network device, a libfabric domain such as eth0 or mlx5_0, which must be there; else the "
        "provider's best")

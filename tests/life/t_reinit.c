@@ -171,7 +171,8 @@ MP_TEST_OPT(after_a_failed_init, .ranks = "1 2", .bare = true, .heap_size = 1 <<
             EXPECT_HAS(gin_last_error(), "has try; set GINSHMEM_HUGEPAGES");
             unsetenv("GINSHMEM_HUGEPAGES");
             setenv("GINSHMEM_PEER_TIMEOUT", mp->rank == 0 ? "60s" : "61s", 1);
-            EXPECT_FAILS(gin_init(&mp->config, &comm), GIN_EMISMATCH, "GINSHMEM_PEER_TIMEOUT alike");
+            EXPECT_FAILS(gin_init(&mp->config, &comm), GIN_EMISMATCH,
+                         "GINSHMEM_PEER_TIMEOUT alike");
             unsetenv("GINSHMEM_PEER_TIMEOUT");
         }
     }
