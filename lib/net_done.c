@@ -15,7 +15,8 @@
 struct until {
     const gin_t *g;
     struct gi_core_ctx *ctx;
-    int world; /* GI_CORE_ALL: all */
+    uint32_t context; /* its index */
+    int world;        /* GI_CORE_ALL: all */
     enum gin_i_flush_what what;
     uint64_t mark;
     struct gi_net_ring *ring; /* NULL: it has; or there is none */
@@ -70,10 +71,13 @@ static int wait_until(struct until *u, gin_comm_t *comm, uint64_t timeout_ns, bo
         return GIN_EAGAIN;
     if (r == 0) {
         atomic_fetch_add_explicit(&comm->n_waits, 1, memory_order_relaxed);
-        gi_net_wait_begin(&w, comm, NULL, timeout_ns, "completion of context # (rank #)");
+        bool all = u->world == GI_CORE_ALL;
+        gi_net_wait_begin(&w, comm, NULL, timeout_ns,
+                          all ? "completion of context # at all ranks"
+                              : "completion of context # at rank #");
         w.health = gi_comm_whole;
-        w.w.detail[0] = u->g != NULL ? u->g->ctx->index : 0;
-        w.w.detail[1] = (uint64_t)(int64_t)u->world;
+        w.w.detail[0] = u->context;
+        w.w.detail[1] = all ? 0 : (uint64_t)u->world;
         while (r == 0 && (st = gi_net_wait_step(&w)) == GIN_OK)
             r = reached(u);
         if (st == GIN_ETIMEDOUT)
@@ -104,7 +108,7 @@ static uint64_t mark_of(struct gi_core_ctx *ctx, int world)
 static struct until all_so_far(const gin_t *g, const struct gi_devcomm *d, uint32_t c, int world,
                                enum gin_i_flush_what what)
 {
-    struct until u = {.g = g, .ctx = d->net[c], .world = world, .what = what};
+    struct until u = {.g = g, .ctx = d->net[c], .context = c, .world = world, .what = what};
     if (d->rings != NULL && c < d->reqs.contexts) {
         u.ring = &d->rings[c];
         u.ticket = gi_net_ring_mark(u.ring);
@@ -248,7 +252,11 @@ int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_op
     int st = d->net != NULL ? gi_comm_over(d->comm, call) : GIN_OK;
     if (d->net == NULL || st != GIN_OK)
         return st;
-    struct until u = {.g = g, .ctx = gi_net_ctx(g), .world = world, .what = GIN_I_FLUSH};
+    struct until u = {.g = g,
+                      .ctx = gi_net_ctx(g),
+                      .context = g->ctx->index,
+                      .world = world,
+                      .what = GIN_I_FLUSH};
     u.ring = gi_net_ring_of(g);
     *(u.ring != NULL ? &u.ticket : &u.mark) = mark;
     return wait_until(&u, d->comm, ns, opt != NULL && opt->poll, call);
