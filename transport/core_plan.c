@@ -47,7 +47,7 @@ void gi_core_plan(struct gi_core_plan *plan, const struct gi_net_caps *caps)
     plan->remote_complete = plan->delivered || caps->dc == GI_NET_DC_SAME;
     /* A NIC's word of delivery asks for a read behind the write: no cheaper than an echo. */
     plan->prompt = plan->ordered && caps->dc == GI_NET_DC_YES && !caps->target_passive;
-    bool behind = plan->ordered && caps->amo_ordered;
+    bool behind = caps->amo_ordered; /* also where messages are not behind writes */
     plan->native = caps->amo == GI_NET_AMO_NATIVE && (behind || caps->amo_fence) && !plan->by_msg;
     plan->native_fence = plan->native && !behind;
     /* What eats receives, or can overrun a queue, would need credits: messages have them. */

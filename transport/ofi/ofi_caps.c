@@ -31,13 +31,19 @@ static uint64_t orders(const struct fi_info *i)
     return i->tx_attr->msg_order & i->rx_attr->msg_order;
 }
 
+/* Memory belongs to an endpoint of its own, which messages do not go to; immediates would. */
+static bool bound(const struct fi_info *i)
+{
+    return (i->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0;
+}
+
 static void fill_order(struct gi_net_caps *c, const struct fi_info *i)
 {
     uint64_t o = orders(i), most = i->ep_attr->max_order_waw_size;
     if (o & (FI_ORDER_WAW | FI_ORDER_RMA_WAW))
         c->waw_bytes = most;
-    c->saw = (o & FI_ORDER_SAW) != 0;
-    c->was = (o & FI_ORDER_WAS) != 0;
+    c->saw = (o & FI_ORDER_SAW) != 0 && !bound(i);
+    c->was = (o & FI_ORDER_WAS) != 0 && !bound(i);
     c->raw = (o & (FI_ORDER_RAW | FI_ORDER_RMA_RAW)) != 0 &&
              i->ep_attr->max_order_raw_size >= c->max_msg;
     c->sas = (o & FI_ORDER_SAS) != 0;
@@ -52,7 +58,7 @@ static void fill_operations(struct gi_net_caps *c, const struct gi_ofi_domain *d
     c->amo = d->pick.rung.atomic ? GI_NET_AMO_NATIVE : GI_NET_AMO_NONE;
     c->amo_fence = c->amo == GI_NET_AMO_NATIVE && (i->caps & FI_FENCE) != 0;
     c->dc = GI_NET_DC_YES; /* the self-test tells */
-    c->imm_bits = data >= 8 ? 64 : data >= 4 ? 32 : 0;
+    c->imm_bits = bound(i) ? 0 : data >= 8 ? 64 : data >= 4 ? 32 : 0;
     c->imm_eats_recv = ((i->mode | i->rx_attr->mode) & FI_RX_CQ_DATA) != 0;
     c->cq_overrun = i->domain_attr->resource_mgmt != FI_RM_ENABLED;
 }
@@ -126,6 +132,8 @@ void gi_ofi_fill_caps(struct gi_ofi_domain *d)
     c->local = is_loopback(i);
     c->notes = d->notes;
     gi_ofi_note(d, "device: %s of %s", i->domain_attr->name, i->fabric_attr->name);
+    if (bound(i))
+        gi_ofi_note(d, "memory: bound to one endpoint of each rank (FI_MR_ENDPOINT)");
     if (d->pick.rung_text[0] != 0)
         gi_ofi_note(d, "asked%s: the provider refuses more", d->pick.rung_text);
 }

@@ -8,6 +8,7 @@
 static void domain_close(struct gi_net_domain *head)
 {
     struct gi_ofi_domain *d = gi_ofi_domain(head);
+    gi_ofi_target_close(d);
     int rc = fi_close(&d->domain->fid);
     if (rc != 0) /* something of it is still open: a leak, but no harm */
         gi_warn("ofi", "%s: closing the domain: %s", d->caps.name, fi_strerror(-rc));
@@ -46,11 +47,6 @@ static void probe_wait(struct gi_ofi_domain *d)
 static int check_supported(const struct gi_ofi_domain *d)
 {
     const struct fi_info *i = d->pick.info;
-    if (i->domain_attr->mr_mode & FI_MR_ENDPOINT)
-        return gi_fail(GIN_ENOTSUP,
-                       "%s binds memory to endpoints (FI_MR_ENDPOINT), which is not "
-                       "supported yet",
-                       d->pick.text);
     if (i->domain_attr->threading != FI_THREAD_SAFE)
         return gi_fail(GIN_ENOTSUP, "%s cannot be used by several threads at a time", d->pick.text);
     if (d->caps.msg_max < 64)
@@ -94,7 +90,9 @@ static int try_pick(const struct gi_net_config *config, const struct gi_ofi_pick
     if (!d->connected) /* requests to connect come by another queue */
         probe_wait(d);
     gi_ofi_apply_quirks(d);
-    st = gi_ofi_share_receives(d);
+    st = gi_ofi_target_open(d);
+    if (st == GIN_OK)
+        st = gi_ofi_share_receives(d);
     if (st == GIN_OK && config->self_test)
         st = gi_ofi_self_test(d);
     if (st == GIN_OK)

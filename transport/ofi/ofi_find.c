@@ -128,7 +128,7 @@ static struct fi_info *hints_for(const char *name, const struct gi_ofi_rung *r)
 {
     struct fi_info *h = fi_allocinfo();
     struct meant m = meaning(name);
-    uint64_t order = FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_SAW;
+    uint64_t order = FI_ORDER_WAW | FI_ORDER_RMA_WAW | (r->behind ? FI_ORDER_SAW : 0);
     if (h == NULL)
         return NULL;
     h->fabric_attr->prov_name = strdup(m.provider); /* all freed by fi_freeinfo() */
@@ -253,17 +253,24 @@ static int climb(const char *provider, const struct gi_ofi_want *want, struct gi
     bool connected = meaning(provider).type == FI_EP_MSG;
     struct reason first = {""};
     int rc = -FI_ENODATA;
-    for (unsigned i = 0; i < 16; i++) {
-        struct gi_ofi_rung r = {
-            .hmem = !(i & 8), .order = !(i & 4), .source = !(i & 2), .atomic = !(i & 1)};
-        if ((r.hmem && !want->hmem) || (r.atomic && !atomic) || (r.source && connected))
+    for (unsigned i = 0; i < 32; i++) {
+        struct gi_ofi_rung r = {.hmem = !(i & 16),
+                                .order = !(i & 8),
+                                .behind = !(i & 4),
+                                .source = !(i & 2),
+                                .atomic = !(i & 1)};
+        if ((r.hmem && !want->hmem) || (r.atomic && !atomic) || (r.behind && !r.order))
+            continue;
+        if (r.source && connected)
             continue; /* a connection tells its source */
         rc = ask(provider, want->nic, &r, &pick->info, tried, why);
         if (rc == 0) {
             pick->rung = r;
             snprintf(pick->rung_text, sizeof(pick->rung_text), "%s%s%s%s",
                      want->hmem && !r.hmem ? " without GPU memory" : "",
-                     r.order ? "" : " without order",
+                     r.behind  ? ""
+                     : r.order ? " without order of messages behind writes"
+                               : " without order",
                      r.source || connected ? "" : " without FI_SOURCE",
                      atomic && !r.atomic ? " without atomics" : "");
             return 0;

@@ -22,7 +22,7 @@ struct gi_ofi_want {
 
 /* What was asked and granted: the rung of the ladder. */
 struct gi_ofi_rung {
-    bool order, atomic, source, hmem;
+    bool order, behind, atomic, source, hmem; /* behind: messages, too */
 };
 
 struct gi_ofi_pick {

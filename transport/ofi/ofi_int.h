@@ -37,11 +37,21 @@ enum gi_ofi_add {
     GI_OFI_ADDS
 };
 
+/* ofi_target.c: what memory is bound to, and where peers find it. */
+struct gi_ofi_target {
+    struct fid_ep *ep; /* NULL: memory is the domain's */
+    struct fid_cq *cq;
+    struct fid_av *av;
+    unsigned char name[96];
+    uint32_t name_len;
+};
+
 struct gi_ofi_domain {
     struct gi_net_domain head;
     struct gi_ofi_pick pick;
     struct fid_fabric *fabric;
     struct fid_domain *domain;
+    struct gi_ofi_target target;
     int rank, size;
     bool client_keys, virt_addr;
     bool contexts;  /* every post needs a context of its own until it has completed */
@@ -75,6 +85,7 @@ struct gi_ofi_peer {
     /* Context of posts without a request, so that their failures name the peer. */
     struct fi_context2 context;
     fi_addr_t addr;
+    fi_addr_t target;  /* of reads, writes and atomics: the same, or what its memory is bound to */
     struct fid_ep *ep; /* to post by; NULL: gi_ofi_refuse() says why not */
     bool dead;
 };
@@ -91,6 +102,7 @@ struct gi_ofi_lane {
     struct gi_net_handler handler;
     struct gi_ofi_peer *peers; /* by rank */
     int *peer_of;              /* rank of an entry of the address vector */
+    uint64_t addresses;        /* ... so many at the most */
     bool source;               /* arrivals tell theirs */
     int fd;                    /* of the queue, -1: none */
     struct gi_ofi_slot *recv, *recv_end, *unposted;
@@ -128,6 +140,12 @@ int gi_ofi_share_receives(struct gi_ofi_domain *d);
 
 /* ofi_selftest.c: lowers what does not work; an error where writes or messages do not. */
 int gi_ofi_self_test(struct gi_ofi_domain *d);
+
+/* ofi_target.c: all do nothing where memory is the domain's */
+int gi_ofi_target_open(struct gi_ofi_domain *d);
+void gi_ofi_target_close(struct gi_ofi_domain *d);
+/* Bind and enable: its key is valid then. 0 or a negative error of libfabric. */
+int gi_ofi_target_bind(struct gi_ofi_domain *d, struct fid_mr *mr);
 
 /* ofi_mr.c */
 int gi_ofi_reg(struct gi_net_domain *d, const struct gi_net_memory_desc *m, struct gi_net_mr **mr);

@@ -53,7 +53,7 @@ static int open_endpoint(struct gi_ofi_lane *l)
 /* One endpoint for all peers. */
 static int open_datagrams(struct gi_ofi_lane *l)
 {
-    struct fi_av_attr attr = {.type = FI_AV_TABLE, .count = (size_t)l->domain->size};
+    struct fi_av_attr attr = {.type = FI_AV_TABLE, .count = (size_t)l->addresses};
     int rc = fi_av_open(l->domain->domain, &attr, &l->av, NULL);
     if (rc != 0)
         return said(l, "opening an address vector", rc);
@@ -105,15 +105,16 @@ static struct gi_ofi_lane *new_lane(struct gi_ofi_domain *d)
     if (l == NULL)
         return NULL;
     l->peers = calloc((size_t)d->size, sizeof(*l->peers));
-    l->peer_of = calloc((size_t)d->size, sizeof(*l->peer_of));
+    l->addresses = (uint64_t)d->size * (d->target.ep != NULL ? 2 : 1);
+    l->peer_of = calloc(l->addresses, sizeof(*l->peer_of));
     if (l->peers == NULL || l->peer_of == NULL) {
         free_lane(l);
         return NULL;
     }
-    for (int i = 0; i < d->size; i++) {
+    for (int i = 0; i < d->size; i++)
         l->peers[i].addr = FI_ADDR_NOTAVAIL;
+    for (uint64_t i = 0; i < l->addresses; i++)
         l->peer_of[i] = GI_NET_UNKNOWN;
-    }
     l->head.ops = &gi_ofi_ops;
     l->domain = d;
     return l;
@@ -183,9 +184,12 @@ int gi_ofi_name(struct gi_net_lane *head, void *blob, uint32_t *len)
     n->format = i->addr_format;
     n->len = (uint32_t)room;
     uint32_t total = (uint32_t)(sizeof(*n) + (i->addr_format == FI_ADDR_STR ? TEXT_ROOM : room));
-    if (room > total - sizeof(*n) || total > *len)
+    uint32_t target = l->domain->target.name_len; /* behind it */
+    total += target;
+    if (room + target > total - sizeof(*n) || total > *len || total > sizeof(buf))
         return gi_fail(GIN_ENET, "%s: an endpoint's name has %zu bytes, more than %u",
                        l->domain->caps.name, room, *len);
+    memcpy(buf + total - target, l->domain->target.name, target);
     memcpy(blob, buf, total);
     *len = total;
     return GIN_OK;
@@ -196,7 +200,9 @@ static int check_name(const struct gi_ofi_lane *l, int peer, const struct name *
     const char *mine = l->domain->caps.name;
     if (peer < 0 || peer >= l->domain->size)
         return gi_fail(GIN_EINVAL, "peer %d is not one of %d ranks", peer, l->domain->size);
-    if (len < sizeof(*n) || n->len > len - sizeof(*n) || n->provider[sizeof(n->provider) - 1] != 0)
+    uint32_t target = l->domain->target.name_len;
+    if (len < sizeof(*n) + target || n->len > len - target - sizeof(*n) ||
+        n->provider[sizeof(n->provider) - 1] != 0)
         return gi_fail(GIN_EINVAL, "rank %d's name for its endpoint is no such name", peer);
     if (strncmp(n->provider, mine, sizeof(n->provider) - 1) != 0)
         return gi_fail(GIN_EMISMATCH,
@@ -210,12 +216,18 @@ static int check_name(const struct gi_ofi_lane *l, int peer, const struct name *
     return GIN_OK;
 }
 
+static int insert(struct gi_ofi_lane *l, const void *address, fi_addr_t *addr)
+{
+    int rc = fi_av_insert(l->av, address, 1, addr, 0, NULL);
+    return rc == 1 ? GIN_OK : said(l, "taking a peer's address", rc < 0 ? rc : -FI_EINVAL);
+}
+
 int gi_ofi_connect(struct gi_net_lane *head, int peer, const void *blob, uint32_t len)
 {
     struct gi_ofi_lane *l = gi_ofi_lane(head);
     uint64_t aligned[GI_NET_NAME_MAX / 8] = {0};
     const struct name *n = (const struct name *)aligned;
-    fi_addr_t addr = FI_ADDR_NOTAVAIL;
+    fi_addr_t addr = FI_ADDR_NOTAVAIL, target;
     memcpy(aligned, blob, len < sizeof(aligned) ? len : sizeof(aligned));
     int st = check_name(l, peer, n, len < sizeof(aligned) ? len : (uint32_t)sizeof(aligned));
     if (st != GIN_OK)
@@ -223,15 +235,19 @@ int gi_ofi_connect(struct gi_net_lane *head, int peer, const void *blob, uint32_
     if (l->peers[peer].addr != FI_ADDR_NOTAVAIL)
         return gi_fail(GIN_ESTATE, "rank %d is connected already", peer);
     if (l->listener != NULL) {
-        l->peers[peer].addr = FI_ADDR_UNSPEC - 1;
+        l->peers[peer].addr = l->peers[peer].target = FI_ADDR_UNSPEC - 1;
         return gi_ofi_know_place(l, peer, n->address, n->len);
     }
-    int rc = fi_av_insert(l->av, n->address, 1, &addr, 0, NULL);
-    if (rc != 1)
-        return said(l, "taking a peer's address", rc < 0 ? rc : -FI_EINVAL);
+    st = insert(l, n->address, &addr);
+    target = addr;
+    if (st == GIN_OK && l->domain->target.name_len != 0)
+        st = insert(l, (const char *)aligned + len - l->domain->target.name_len, &target);
+    if (st != GIN_OK)
+        return st;
     l->peers[peer].addr = addr;
+    l->peers[peer].target = target;
     l->peers[peer].ep = l->ep;
-    if (addr < (fi_addr_t)l->domain->size)
+    if (addr < l->addresses)
         l->peer_of[addr] = peer;
     return GIN_OK;
 }

@@ -53,7 +53,10 @@ static int reg_with_key(struct gi_ofi_domain *d, const struct gi_net_memory_desc
     if (m->kind == GI_NET_DMABUF)
         describe_dmabuf(m, &attr, &buf, &flags);
 #endif
-    return fi_mr_regattr(d->domain, &attr, flags, mr);
+    int rc = fi_mr_regattr(d->domain, &attr, flags, mr);
+    if (rc == 0 && (rc = gi_ofi_target_bind(d, *mr)) != 0)
+        fi_close(&(*mr)->fid);
+    return rc;
 }
 
 static int reg_with_keys(struct gi_ofi_domain *d, const struct gi_net_memory_desc *m,

@@ -20,7 +20,7 @@ static int peer_of(const struct gi_ofi_lane *l, const struct gi_ofi_slot *s, fi_
 {
     if (l->listener != NULL)
         return s != NULL ? s->peer : GI_NET_UNKNOWN;
-    return l->source && from < (fi_addr_t)l->domain->size ? l->peer_of[from] : GI_NET_UNKNOWN;
+    return l->source && from < l->addresses ? l->peer_of[from] : GI_NET_UNKNOWN;
 }
 
 static void give_back_send(struct gi_ofi_lane *l, struct gi_ofi_slot *s)
