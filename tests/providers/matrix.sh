@@ -17,7 +17,8 @@ set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 [ -f config.status ] || cd "$top/build" || exit 99
 
-# name|provider|what it is spoilt with. Without a provider: the library's choice.
+# name|provider|what it is spoilt with, or which contract stands in for it (tests/providers/contract).
+# Without a provider: the library's choice.
 networks='choice||
 net|net|
 tcp|tcp|
@@ -44,7 +45,13 @@ rxmC|tcp;ofi_rxm|class=C,hold=12,early=1
 shmB|shm|hold=12,early=1
 shmA|shm|class=A,hold=8,early=1
 A||class=A,hold=8,early=1
-D||class=D,hold=8,early=1'
+D||class=D,hold=8,early=1
+kefa|efa|contract=efa
+kdirect|efa-direct|contract=efa-direct
+krecv|efa-direct|contract=efa-direct-rx
+kverbs|verbs|contract=verbs
+kcxi|cxi|contract=cxi
+kloose|cxi|contract=cxi-relaxed'
 
 programs='func/t_amo func/t_barrier func/t_barrier_edge func/t_bounds func/t_counter func/t_devcomm
 func/t_flush func/t_heap func/t_lsa func/t_put_get func/t_put_value func/t_signal_basic
@@ -97,11 +104,18 @@ trap 'rm -f "$log" "$table"' EXIT
 network() {
     local row
     row=$(echo "$networks" | grep "^$1|") || { echo "no network $1" >"$log" && return 1; }
-    unset GINSHMEM_PROVIDER GINSHMEM_TEST_NET
+    unset GINSHMEM_PROVIDER GINSHMEM_TEST_NET GINCONTRACT FI_PROVIDER_PATH
     row=${row#*|}
     [ -z "${row%%|*}" ] || export GINSHMEM_PROVIDER="${row%%|*}"
     row=${row#*|}
-    [ -z "$row" ] || export GINSHMEM_TEST_NET="$row,seed=$seed"
+    case $row in
+        '') ;;
+        contract=*)
+            export GINCONTRACT="${row#contract=}" GINCONTRACT_STRICT=1
+            export FI_PROVIDER_PATH="$PWD/tests/providers/contract/.libs"
+            ;;
+        *) export GINSHMEM_TEST_NET="$row,seed=$seed" ;;
+    esac
     timeout 120 tests/func/t_net -m procs -n 2 every_rank_far >"$log" 2>&1
     [ $? != 77 ]
 }
@@ -129,7 +143,7 @@ cell() {
     [ $rc = 0 ] || [ $rc = 77 ] || {
         failed=$((failed + 1))
         echo "--- $1: $2: $result (GINSHMEM_PROVIDER=${GINSHMEM_PROVIDER-}" \
-            "GINSHMEM_TEST_NET=${GINSHMEM_TEST_NET-})"
+            "GINSHMEM_TEST_NET=${GINSHMEM_TEST_NET-} GINCONTRACT=${GINCONTRACT-})"
         grep -v -e '^ok ' -e '^SKIP ' "$log" | head -n 12
     }
 }
