@@ -49,7 +49,7 @@ D||class=D,hold=8,early=1
 kefa|efa|contract=efa
 kdirect|efa-direct|contract=efa-direct
 krecv|efa-direct|contract=efa-direct-rx
-kverbs|verbs|contract=verbs
+kverbs|gincontract|contract=verbs
 kcxi|cxi|contract=cxi
 kloose|cxi|contract=cxi-relaxed'
 

@@ -38,7 +38,7 @@ static const char *contract(void)
 {
     static const struct {
         const char *profile, *provider;
-    } names[] = {{"efa-direct-rx", "efa-direct"}, {"cxi-relaxed", "cxi"}};
+    } names[] = {{"efa-direct-rx", "efa-direct"}, {"cxi-relaxed", "cxi"}, {"verbs", "gincontract"}};
     const char *p = getenv("GINCONTRACT");
     for (size_t i = 0; p != NULL && i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(names[i].profile, p) == 0)
