@@ -11,7 +11,7 @@
 #include "tests/mp.h"
 #include "transport/fault/fault.h"
 
-#define SPOILT "GINSHMEM_TEST_NET=hold=1,seed=3 GINSHMEM_DISABLE_CMA=1"
+#define SPOILT "GINSHMEM_DISABLE_CMA=1 GINSHMEM_TEST_NET=hold=1,seed=3"
 #define PUTS   400u /* more than the core, the parked ones and the ring have room for */
 
 /* Context 0 of a ring so deep; the network takes nothing for rank 1 from rank 0. */
@@ -256,6 +256,27 @@ MP_TEST_OPT(flush_waits_for_parked_ones, .ranks = "3", .hosts = "ABC", .env = SP
         EXPECT(x->oldest == NULL && !x->holds);
         EXPECT_EQ_INT(gi_core_flushed(x->ctx, gi_core_mark(x->ctx)), 1);
         gi_core_leave(x->ctx);
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
+/* Memory that is lent for one operation passes the ring by, and is waited for all the same. */
+MP_TEST_OPT(flush_waits_for_what_passed_by, .ranks = "3", .hosts = "ABC", .env = SPOILT ",local=1")
+{
+    static char src[4096];
+    uint64_t *words = up(mp, GI_FAULT_PEER_AGAIN);
+    gin_request_t there;
+    if (words == NULL)
+        return;
+    if (mp->rank == 0) {
+        gin_t *g = &mp->g;
+        gin_team_t w = gin_world(g);
+        EXPECT_OK(gin_put(g, gin_thread(), w, 1, gin_at_ptr(g, words), gin_at_local(src),
+                          PUTS * sizeof(*words), gin_no_action()));
+        EXPECT_OK(gin_flush_async(g, gin_thread(), w, 1, &there));
+        EXPECT_EQ_INT(gin_test(g, gin_thread(), &there), GIN_EAGAIN);
+        gi_fault_peer(mp->comm->net->domains[0], 1, GI_FAULT_PEER_WELL);
+        EXPECT_OK(gin_wait(g, gin_thread(), &there));
     }
     EXPECT_OK(gin_comm_barrier(mp->comm));
 }

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 #include <sys/mman.h>
+#include "net_answer.h"
 #include "net_ops.h"
 #include "tests/func/made_net.h"
 
@@ -261,6 +262,36 @@ MP_TEST_OPT(no_room_until_the_limit, .ranks = "2", .hosts = "AB", .only = MP_THR
     down_with_limit(mp);
 }
 
+/* An answer that comes when nobody waits for it any more is not the next one's. */
+MP_TEST_OPT(answers_after_the_limit, .ranks = "2", .hosts = "AB", .only = MP_THREADS, .bare = true)
+{
+    uint64_t *words, old = 7;
+    int st;
+    if (!made_up_with_limit(mp, &words))
+        return;
+    gin_t *g = &mp->g;
+    gin_team_t w = gin_world(g);
+    gin_at_t at = gin_at_ptr(g, words);
+    if (mp->rank == 0) {
+        gi_fault_peer(made.rank[0].domain, 1, GI_FAULT_PEER_AGAIN);
+        for (uint64_t v = 1; v <= 10; v *= 10) {
+            const struct gi_net_answer *place = gi_net_answer_take();
+            EXPECT_FAILS(gin_amo_fetch_add(g, gin_thread(), w, 1, at, v, &old), GIN_ETIMEDOUT,
+                         "has not answered");
+            EXPECT(gi_net_answer_take() != place); /* which it may come to yet */
+        }
+        EXPECT_EQ_U64(old, 7);
+        gi_fault_peer(made.rank[0].domain, 1, GI_FAULT_PEER_WELL);
+        do
+            st = gin_amo_fetch_add(g, gin_thread(), w, 1, at, 0, &old);
+        while (st == GIN_ETIMEDOUT);
+        EXPECT_OK(st);
+        EXPECT_EQ_U64(old, 11);
+        quiet_at_last(g);
+    }
+    down_with_limit(mp);
+}
+
 /* What follows a fence to a load/store peer waits for what the network still has for it. */
 MP_TEST_OPT(near_ones_settle_until_the_limit, .ranks = "3", .hosts = "AAB", .only = MP_THREADS,
             .bare = true)
@@ -328,6 +359,36 @@ MP_TEST_OPT(lent_memory_outlives_a_timeout, .ranks = "2", .hosts = "AB", .only =
         mp_step(mp, "destroy");
         EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
         EXPECT(atomic_load(&m->deregs) >= had + 2);
+    } else {
+        mp_barrier(mp);
+        EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+    }
+    made_down(mp);
+}
+
+/* The network fails of an operation and may still be at it. */
+MP_TEST_OPT(lent_memory_outlives_a_failure, .ranks = "2", .hosts = "AB", .only = MP_THREADS,
+            .bare = true, .env = "GINSHMEM_COLL_TIMEOUT=10s")
+{
+    static char dst[4096];
+    struct made_rank *m = &made.rank[mp->rank];
+    char *block = NULL;
+    if (!made_up(mp, &registered) || !mp_dev(mp, NULL) ||
+        !EXPECT((block = gin_calloc(mp->comm, 1, 4096)) != NULL))
+        return;
+    if (mp->rank == 0) {
+        struct gi_fault_plan plan = {.provider_error = 5, .seed = 1};
+        plan.first[GI_FAULT_READ] = plan.count[GI_FAULT_READ] = 1;
+        plan.status[GI_FAULT_READ] = GIN_ENET;
+        gi_fault_set(m->domain, &plan);
+        int had = atomic_load(&m->deregs);
+        EXPECT_OK(gin_get(&mp->g, gin_thread(), gin_world(&mp->g), 1, gin_at_ptr(&mp->g, block),
+                          gin_at_local(dst), 4096));
+        EXPECT_FAILS(gin_flush(&mp->g, gin_thread()), GIN_ENET, "made to fail");
+        EXPECT_EQ_INT(atomic_load(&m->deregs), had);
+        mp_barrier(mp);
+        EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
+        EXPECT(atomic_load(&m->deregs) > had);
     } else {
         mp_barrier(mp);
         EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));

@@ -285,6 +285,27 @@ static unsigned run_get(struct bed *b)
     return violations;
 }
 
+/* ---- ... and one before a fence what a put behind it replaces ---- */
+
+static unsigned run_replaced(struct bed *b)
+{
+    uint64_t *src = (uint64_t *)(void *)(b->rank[0].memory + SRC), *back = src + 4096;
+    unsigned violations = 0;
+    for (uint64_t i = 1; i <= ROUNDS; i++) {
+        src[0] = i;
+        struct gi_core_put p = bed_make_put(b, 0, 64, SRC, 8);
+        struct gi_core_get g = {
+            .window = BED_WINDOW, .off = 64, .dst = back, .bytes = 8, .region = b->rank[0].region};
+        p.copy = i % 2 != 0;
+        EXPECT_EQ_INT(bed_get(b, 0, 1, &g), GIN_OK);
+        EXPECT_EQ_INT(bed_fence(b, 0, 1), GIN_OK);
+        EXPECT_EQ_INT(bed_put(b, 0, 1, &p), GIN_OK);
+        EXPECT_EQ_INT(bed_quiet(b, 0, 1), GIN_OK);
+        violations += *back != i - 1;
+    }
+    return violations;
+}
+
 /* ---- small puts to one word, on ordered networks: the last one stays ---- */
 
 static unsigned run_same_word(struct bed *b)
@@ -355,7 +376,7 @@ static const struct {
     litmus_fn run;
 } litmus[] = {{"strong", run_strong}, {"weak", run_weak},   {"signals", run_signals},
               {"fence", run_fence},   {"quiet", run_quiet}, {"burst", run_burst},
-              {"mixed", run_mixed},   {"get", run_get}};
+              {"mixed", run_mixed},   {"get", run_get},     {"replaced", run_replaced}};
 
 static unsigned one(const struct bed_mask *mask, litmus_fn run, unsigned mutate, uint64_t seed,
                     uint32_t again)
@@ -422,6 +443,11 @@ TEST(strong_covers_messages)
 TEST(fence_covers_gets)
 {
     everywhere(7);
+}
+
+TEST(fence_holds_back_what_replaces)
+{
+    everywhere(8);
 }
 
 /* Not promised, but relied upon: where writes are ordered, bundles do not undo that. */

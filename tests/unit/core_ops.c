@@ -5,6 +5,7 @@
 #include "core_bed.h"
 
 #include <string.h>
+#include "transport/core_int.h"
 
 #define SRC (128u << 10)
 
@@ -400,6 +401,82 @@ TEST(many_replies)
         if (EXPECT(old[i] < N && !seen[old[i]]))
             seen[old[i]] = true;
     bed_close(&b);
+}
+
+/* An answer to what had its place in the pool before is nobody's. */
+TEST(old_answers_are_nobodys)
+{
+    struct bed b;
+    uint64_t old = 7;
+    open_plain(&b, "B64", 2);
+    struct gi_core_ctx *ctx = b.rank[0].ctx;
+    struct gi_core_amo a = {.window = BED_WINDOW,
+                            .off = 8,
+                            .op = GIN_I_AMO_FETCH_ADD,
+                            .bytes = 8,
+                            .value = 1,
+                            .old = &old};
+    EXPECT_EQ_INT(gi_core_amo(ctx, 1, &a), GIN_OK);
+    const struct gi_core_op *op = ctx->peers[1].first;
+    if (!EXPECT(op != NULL))
+        return;
+    struct gi_core_msg m = {
+        .h = {.kind = GI_CORE_MSG_REPLY, .ctx = ctx->tag, .source = 1},
+        .reply = {.reply = (uint32_t)(op - ctx->ops_memory), .reply_turn = op->turn - 1}};
+    m.reply.value = 99;
+    uint64_t refused = gi_core_counts(ctx)[GI_CORE_N_REFUSED];
+    gi_core_arrived_msg(ctx, 1, &m, GI_CORE_BYTES_REPLY);
+    EXPECT_EQ_U64(gi_core_counts(ctx)[GI_CORE_N_REFUSED], refused + 1);
+    EXPECT_EQ_U64(old, 7);
+    EXPECT_EQ_INT(bed_flush(&b, 0), GIN_OK);
+    EXPECT_EQ_U64(old, 0);
+    bed_close(&b);
+}
+
+/* Who is told of nothing sends no more than it has credit for. */
+TEST(credits_are_kept)
+{
+    static const char *const masks[] = {"B64", "B-tiny", "C32"};
+    for (size_t k = 0; k < sizeof(masks) / sizeof(masks[0]); k++) {
+        struct bed b;
+        open_plain(&b, masks[k], 2);
+        struct gi_core_ctx *ctx = b.rank[0].ctx;
+        const uint32_t credits = ctx->credits;
+        struct gi_core_put p = {.action = bed_slot(0, 1, true)};
+        gi_fault_peer(b.rank[1].domain, 0, GI_FAULT_PEER_SILENT);
+        for (uint32_t i = 0; i < credits + 20; i++) {
+            EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+            bed_round(&b);
+        }
+        for (int i = 0; i < 100; i++)
+            bed_round(&b);
+        EXPECT_EQ_U64(ctx->peers[1].out.sent, credits);
+        EXPECT_EQ_U64(bed_signal(&b, 1, 0), credits);
+        bed_close(&b);
+    }
+}
+
+/* What the target refused is not acknowledged before that is said, by answers neither. */
+TEST(refusals_come_before_acknowledgements)
+{
+    uint64_t state = PT_SEED;
+    for (int i = 0; i < 60; i++) {
+        struct bed b = {.seed = pt_random(&state) | 1, .plan.again = 800};
+        uint64_t old = 5;
+        struct gi_core_amo a = {.window = BED_FIXED,
+                                .off = 8,
+                                .op = GIN_I_AMO_FETCH_ADD,
+                                .bytes = 8,
+                                .value = 1,
+                                .old = &old};
+        if (!bed_open(&b, bed_mask("B64"), 2))
+            return;
+        EXPECT_EQ_INT(bed_amo(&b, 0, 1, &a), GIN_OK);
+        if (!EXPECT_EQ_INT(bed_quiet(&b, 0, 1), GIN_EINVAL))
+            FAIL("seed %" PRIu64, b.seed);
+        EXPECT_EQ_U64(old, 5);
+        bed_close(&b);
+    }
 }
 
 /* Words that only the owner's hook can reach. */
