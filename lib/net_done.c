@@ -19,13 +19,23 @@ struct until {
     int world;        /* GI_CORE_ALL: all */
     enum gin_i_flush_what what;
     uint64_t mark;
+    bool so_far;              /* the mark is where the stream is at the first look */
     struct gi_net_ring *ring; /* NULL: it has; or there is none */
     uint64_t ticket;
     bool posted; /* ... and that is all */
 };
 
+/* By the context's owner. */
+static uint64_t mark_now(struct gi_core_ctx *ctx, int world)
+{
+    return world == GI_CORE_ALL ? gi_core_mark(ctx) : gi_core_mark_peer(ctx, world);
+}
+
 static int look(struct until *u)
 {
+    if (u->so_far)
+        u->mark = mark_now(u->ctx, u->world);
+    u->so_far = false;
     if (u->ring != NULL) {
         int left = gi_net_ring_left(u->ring, u->world, u->ticket, &u->mark);
         if (left != 1)
@@ -99,7 +109,7 @@ static int wait_until(struct until *u, gin_comm_t *comm, uint64_t timeout_ns, bo
 static uint64_t mark_of(struct gi_core_ctx *ctx, int world)
 {
     gi_core_enter(ctx);
-    uint64_t mark = world == GI_CORE_ALL ? gi_core_mark(ctx) : gi_core_mark_peer(ctx, world);
+    uint64_t mark = mark_now(ctx, world);
     gi_core_leave(ctx);
     return mark;
 }
@@ -113,7 +123,7 @@ static struct until all_so_far(const gin_t *g, const struct gi_devcomm *d, uint3
         u.ring = &d->rings[c];
         u.ticket = gi_net_ring_mark(u.ring);
     } else {
-        u.mark = mark_of(u.ctx, world);
+        u.so_far = true;
     }
     return u;
 }
