@@ -61,12 +61,11 @@ static int wait_for(struct gi_net_ring *x, const struct gi_net_peer *peer, const
         gi_net_drive(x->comm, x->ctx);
     if (there_is(x, peer))
         return GIN_OK;
-    gi_net_wait_begin(&n, x->comm, NULL, x->d->wait_timeout_ns,
-                      peer != NULL ? "room in the ring of context # for rank #"
-                                   : "room in the ring of context # behind ticket #");
-    n.health = gi_comm_whole; /* the operations themselves learn of the dead */
-    n.w.detail[0] = x->ring.context;
-    n.w.detail[1] = peer != NULL ? (uint64_t)(peer - x->peers) : gi_net_ring_mark(x);
+    gi_net_wait_for(&n, x->comm, x->d->wait_timeout_ns,
+                    peer != NULL ? "room in the ring of context # for rank #"
+                                 : "room in the ring of context # behind ticket #",
+                    x->ring.context,
+                    peer != NULL ? (uint64_t)(peer - x->peers) : gi_net_ring_mark(x));
     while (!there_is(x, peer) && !is_dead(x) && st == GIN_OK) {
         gi_net_drive(x->comm, x->ctx);
         st = gi_net_wait_step(&n);

@@ -70,11 +70,10 @@ int gi_net_answer_await(const gin_t *g, int world, struct gi_net_answer *a, cons
     int st = GIN_OK;
     for (uint32_t i = 0; i < comm->spin && !gi_net_is_answered(a); i++)
         gi_net_drive(comm, ctx);
-    gi_net_wait_begin(&w, comm, NULL, ns, "an atomic of context # at rank #");
+    gi_net_wait_for(&w, comm, ns, "an atomic of context # at rank #", g->ctx->index,
+                    (uint64_t)world);
     w.health = ring_lives;
     w.health_arg = (void *)(uintptr_t)g;
-    w.w.detail[0] = g->ctx->index;
-    w.w.detail[1] = (uint64_t)world;
     while (!gi_net_is_answered(a) && st == GIN_OK) {
         gi_net_drive(comm, ctx);
         if (!gi_net_is_answered(a))

@@ -82,12 +82,10 @@ static int wait_until(struct until *u, gin_comm_t *comm, uint64_t timeout_ns, bo
     if (r == 0) {
         atomic_fetch_add_explicit(&comm->n_waits, 1, memory_order_relaxed);
         bool all = u->world == GI_CORE_ALL;
-        gi_net_wait_begin(&w, comm, NULL, timeout_ns,
-                          all ? "completion of context # at all ranks"
-                              : "completion of context # at rank #");
-        w.health = gi_comm_whole;
-        w.w.detail[0] = u->context;
-        w.w.detail[1] = all ? 0 : (uint64_t)u->world;
+        gi_net_wait_for(&w, comm, timeout_ns,
+                        all ? "completion of context # at all ranks"
+                            : "completion of context # at rank #",
+                        u->context, all ? 0 : (uint64_t)u->world);
         while (r == 0 && (st = gi_net_wait_step(&w)) == GIN_OK)
             r = reached(u);
         if (st == GIN_ETIMEDOUT)

@@ -61,10 +61,8 @@ static int post_to(const gin_t *g, struct gi_core_ctx *ctx, int world, post_fn f
     if (GIN_LIKELY(st == GIN_OK))
         return GIN_OK;
     if (st == GIN_EAGAIN) {
-        gi_net_wait_begin(&w, comm, NULL, ns, "room for an operation of context # to rank #");
-        w.health = gi_comm_whole;
-        w.w.detail[0] = g->ctx->index;
-        w.w.detail[1] = (uint64_t)world;
+        gi_net_wait_for(&w, comm, ns, "room for an operation of context # to rank #", g->ctx->index,
+                        (uint64_t)world);
         while (st == GIN_EAGAIN && (over = gi_net_wait_step(&w)) == GIN_OK)
             st = post_once(ctx, x, world, fn, op);
         if (over == GIN_ETIMEDOUT) /* this thread may have stood still for long */
