@@ -44,6 +44,9 @@ Cagain||class=C,again=500,hold=8
 rxmC|tcp;ofi_rxm|class=C,hold=12,early=1
 shmB|shm|hold=12,early=1
 shmA|shm|class=A,hold=8,early=1
+shmD|shm|class=D,hold=8,early=1
+sockA|sockets|class=A,hold=8,early=1
+sockD|sockets|class=D,hold=8,early=1
 A||class=A,hold=8,early=1
 D||class=D,hold=8,early=1
 kefa|efa|contract=efa
