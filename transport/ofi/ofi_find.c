@@ -329,15 +329,15 @@ static void try_names(const char *const *names, const struct gi_ofi_want *want, 
     }
 }
 
-/* What was named is not there: what is? */
+/* What was named is not there: what is? That first, since other ranks are shown the beginning. */
 static int none(const struct gi_ofi_want *want, const struct gi_ofi_tried *tried)
 {
     bool nic = want->nic != NULL && want->nic[0] != 0;
     char names[200] = "";
     if (nic && tried->devices[0] != 0)
         return gi_fail(GIN_ENOTSUP,
-                       "no libfabric provider that could carry messages and RMA has the device "
-                       "GINSHMEM_NIC=%s here; there are %s (%s)",
+                       "GINSHMEM_NIC=%s: no libfabric provider with messages and RMA has such a "
+                       "device here; there are %s (%s)",
                        want->nic, tried->devices, tried->text);
     if (want->provider == NULL || want->provider[0] == 0)
         return gi_fail(GIN_ENOTSUP, "no libfabric provider%s%s has messages and RMA here (%s)",
@@ -346,10 +346,10 @@ static int none(const struct gi_ofi_want *want, const struct gi_ofi_tried *tried
     try_names(want->names != NULL ? want->names : own, want, names, sizeof(names));
     try_names(others, want, names, sizeof(names));
     return gi_fail(GIN_ENOTSUP,
-                   "GINSHMEM_PROVIDER=%s: libfabric has no such provider with messages and RMA%s%s "
-                   "here (%s); names that it has: %s",
+                   "GINSHMEM_PROVIDER=%s: no such provider with messages and RMA%s%s here; there "
+                   "are %s (%s)",
                    want->provider, nic ? " and the device GINSHMEM_NIC=" : "", nic ? want->nic : "",
-                   tried->text, names[0] != 0 ? names : "none");
+                   names[0] != 0 ? names : "none", tried->text);
 }
 
 int gi_ofi_pick(const struct gi_ofi_want *want, size_t *at, struct gi_ofi_tried *tried,
