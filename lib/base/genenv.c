@@ -109,13 +109,25 @@ int main(void)
            "Times are in seconds or have one of the units ns, us, ms and s.\n"
            "Sizes and times with a unit may have a fraction, as in 1.5G.\n"
            "The case of units does not matter.\n"
+           ".Pp\n"
+           "The variables of the heap,\n"
+           ".Ev GINSHMEM_CHECK ,\n"
+           ".Ev GINSHMEM_PEER_TIMEOUT\n"
+           "and\n"
+           ".Ev GINSHMEM_PROVIDER\n"
+           "must be alike on all ranks, else\n"
+           ".Fn gin_last_error\n"
+           "has both values.\n"
            ".Bl -tag -width Ds\n");
     for (size_t i = 0; i < n; i++)
         print_row(&rows[i]);
     printf(".El\n"
            ".Sh SEE ALSO\n"
            ".Xr gininfo 1 ,\n"
+           ".Xr ginrun 1 ,\n"
            ".Xr gin_init 3 ,\n"
-           ".Xr ginshmem 7\n");
+           ".Xr ginshmem 7 ,\n"
+           ".Xr ginshmem_backends 7 ,\n"
+           ".Xr ginshmem_faults 7\n");
     return ferror(stdout) || fflush(stdout) != 0;
 }
