@@ -110,8 +110,10 @@ void gi_comm_rank_died(gin_comm_t *comm, int rank, const char *why)
 /* The others know me for dead, and go on without me. */
 static void outlived(gin_comm_t *comm, const char *why)
 {
-    if (end_all(comm, GIN_EPEER, why))
-        (void)stick(comm, GIN_EPEER, comm->rank, why);
+    char text[sizeof(comm->status_text)];
+    snprintf(text, sizeof(text), "the others go on without this rank: %.160s", why);
+    if (end_all(comm, GIN_EPEER, text))
+        (void)stick(comm, GIN_EPEER, comm->rank, text);
 }
 
 int gi_comm_fail_status(const gin_comm_t *comm)
@@ -282,7 +284,7 @@ static void process_ended(gin_comm_t *comm, int first)
         if (card->process != comm->cards[first].process || has_left(comm, r) ||
             (comm->watch != NULL && card->host != comm->cards[comm->rank].host))
             continue;
-        snprintf(why, sizeof(why), "rank %d is dead: its process %d on host %.40s has ended", r,
+        snprintf(why, sizeof(why), "rank %d is dead: its process %d on host %.63s has ended", r,
                  (int)card->pid, card->host_id);
         gi_comm_rank_died(comm, r, why);
     }

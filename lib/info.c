@@ -91,9 +91,10 @@ static void hugepages(const gin_comm_t *comm, gin_caps_t *c)
 
 static void peer_death(const gin_comm_t *comm, gin_caps_t *c)
 {
-    const char *far = comm->n_hosts == 1  ? ""
-                      : comm->net != NULL ? "; other hosts by the network's answers"
-                                          : "; other hosts are not watched: there is no network";
+    const char *far = comm->n_hosts == 1 ? ""
+                      : comm->net != NULL
+                          ? "; other hosts by beats over TCP and the network's answers"
+                          : "; other hosts are not watched: there is no network";
     if (comm->size == 1)
         set(c, GIN_CAP_PEER_DEATH, 1, "there is no peer");
     else if (!comm->up)
@@ -152,12 +153,13 @@ static void engine(const gin_comm_t *comm, gin_caps_t *c)
     char hosts[80], kernels[160];
     int have = net != NULL || (comm->cuda != NULL && comm->cuda->engine != NULL) ? 1 : -1;
     if (net != NULL)
-        snprintf(hosts, sizeof(hosts), "host threads: %u thread(s) carry them to the network",
-                 net->n_drivers);
+        snprintf(hosts, sizeof(hosts),
+                 "host threads: carried to the network by %u thread%s of the library",
+                 net->n_drivers, net->n_drivers == 1 ? "" : "s");
     else if (comm->net_why[0] != 0)
         snprintf(hosts, sizeof(hosts), "host threads: no, without a network");
     else
-        snprintf(hosts, sizeof(hosts), "host threads: with the network");
+        snprintf(hosts, sizeof(hosts), "host threads: where a network is opened, and none is");
     if (comm->cuda != NULL && comm->cuda->engine != NULL)
         snprintf(kernels, sizeof(kernels), "kernels: by the copy engine");
     else if (c->cap[GIN_CAP_CUDA].have == 0 || (comm->cuda != NULL && comm->cuda->gpu == NULL))

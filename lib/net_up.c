@@ -50,7 +50,7 @@ static void peer_lost(void *arg, int rank, const char *why)
     char text[sizeof(n->comm->status_text)];
     if (atomic_load_explicit(&n->comm->leaving, memory_order_acquire) != 0)
         return; /* it may have gone before me */
-    snprintf(text, sizeof(text), "rank %d on host %.40s is lost: %.100s", rank,
+    snprintf(text, sizeof(text), "rank %d on host %.63s is lost: %.100s", rank,
              n->comm->cards[rank].host_id, why != NULL ? why : "no answer");
     gi_comm_rank_died(n->comm, rank, text);
 }
@@ -82,7 +82,10 @@ static void open_mine(struct gi_net *n, struct ballot *b)
     memset(b, 0, sizeof(*b));
     b->status = gi_net_rails_open(n);
     if (b->status != GIN_OK) {
-        snprintf(b->why, sizeof(b->why), "%.150s", gin_last_error());
+        const char *why = gin_last_error();
+        bool whole = strlen(why) < sizeof(b->why);
+        snprintf(b->why, sizeof(b->why), "%.*s%s", whole ? 159 : 141, why,
+                 whole ? "" : "... (see gininfo)");
         return;
     }
     const struct gi_net_caps *caps = n->domains[0]->ops->caps(n->domains[0]);
@@ -151,7 +154,7 @@ static int open_alike(struct gi_net *n, struct ballot *mine)
         st = open_all(n, mine, all);
     for (int r = 0; st == GIN_OK && r < comm->size; r++)
         if (all[r].status != GIN_OK) {
-            snprintf(comm->net_why, sizeof(comm->net_why), "rank %d: %.150s", r, all[r].why);
+            snprintf(comm->net_why, sizeof(comm->net_why), "rank %d: %.159s", r, all[r].why);
             st = GIN_ENOTSUP;
         }
     for (int r = 1; st == GIN_OK && r < comm->size; r++)
@@ -249,7 +252,11 @@ int gi_net_up(gin_comm_t *comm)
     if (st == GIN_ENOTSUP) {
         if (comm->net_why[0] == 0)
             snprintf(comm->net_why, sizeof(comm->net_why), "%s", gin_last_error());
-        gi_info("net", "no network: %s", comm->net_why);
+        if (comm->rank == 0 && (strstr(comm->net_why, "GINSHMEM_PROVIDER=") != NULL ||
+                                strstr(comm->net_why, "GINSHMEM_NIC=") != NULL))
+            gi_warn("net", "no network: %s", comm->net_why); /* the user's word is not followed */
+        else
+            gi_info("net", "no network: %s", comm->net_why);
         return GIN_OK;
     }
     return st;

@@ -157,11 +157,13 @@ void *gin_i_ptr(const gin_t *g, int world, gin_at_t at, uint64_t bytes)
     if (path == GIN_PATH_CMA)
         gi_fail(GIN_ENOTSUP,
                 "rank %d's part of window %#" PRIx64
-                " is not mapped: it is reached by process_vm calls",
+                " is not mapped: it is reached by process_vm calls; put and get it, or take memory "
+                "of the heap",
                 world, at.win.w);
     if (path == GIN_PATH_NET)
         gi_fail(GIN_ENOTSUP,
-                "rank %d's part of window %#" PRIx64 " is not mapped: it is reached by the network",
+                "rank %d's part of window %#" PRIx64
+                " is not mapped: it is reached by the network; put and get it",
                 world, at.win.w);
     return NULL;
 }

@@ -50,7 +50,7 @@ static void mark_dead(struct gi_core *core, int rank, const char *why, bool hook
 
 void gi_core_peer_dead(struct gi_core *core, int rank, const char *why)
 {
-    gi_info("net", "rank %d is dead: %s", rank, why);
+    gi_info("net", "operations to rank %d end: %s", rank, why);
     mark_dead(core, rank, why, false);
 }
 
