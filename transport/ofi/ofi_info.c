@@ -9,6 +9,7 @@
 #include <string.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
+#include "transport/ofi/ofi_find.h"
 #include "transport/ofi/ofi_info.h"
 
 static const char *const providers[] = {"tcp",   "tcp;ofi_rxm",   "net", "sockets", "shm",
@@ -97,6 +98,7 @@ size_t gi_ofi_probe(struct gi_ofi_found *found, size_t n)
 {
     size_t all = sizeof(providers) / sizeof(providers[0]);
     n = n < all ? n : all;
+    gi_ofi_environment(1); /* it is read when libfabric is first asked */
     for (size_t i = 0; i < n; i++)
         ask(providers[i], &found[i]);
     return n;
