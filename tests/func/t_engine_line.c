@@ -281,6 +281,34 @@ MP_TEST_OPT(flush_waits_for_what_passed_by, .ranks = "3", .hosts = "ABC", .env =
     EXPECT_OK(gin_comm_barrier(mp->comm));
 }
 
+/* ... and goes to the network behind what the ring still has for that peer. */
+MP_TEST_OPT(what_passes_by_stays_behind, .ranks = "3", .hosts = "ABC", .env = SPOILT ",local=1")
+{
+    static char src[ROOMY * sizeof(uint64_t)];
+    uint64_t *words = up_deep(mp, GI_FAULT_PEER_AGAIN, DEEP, 200000000);
+    int st;
+    if (words == NULL)
+        return;
+    if (mp->rank == 0) {
+        gin_t *g = &mp->g;
+        for (uint64_t i = 0; i < ROOMY; i++)
+            EXPECT_OK(put(g, 1, &words[i], i + 1));
+        so_many(mp, 100);
+        EXPECT_FAILS(gin_put(g, gin_thread(), gin_world(g), 1, gin_at_ptr(g, words),
+                             gin_at_local(src), sizeof(src), gin_no_action()),
+                     GIN_ETIMEDOUT, "not complete");
+        gi_fault_peer(mp->comm->net->domains[0], 1, GI_FAULT_PEER_WELL);
+        do
+            st = gin_quiet(g, gin_thread());
+        while (st == GIN_ETIMEDOUT);
+        EXPECT_OK(st);
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    for (uint64_t i = 0; mp->rank == 1 && i < ROOMY; i++)
+        EXPECT_EQ_U64(words[i], i + 1);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
 /* Nobody empties the ring for longer than its owner waits: that put was not done, and that is all.
  */
 MP_TEST_OPT(who_finds_no_room_harms_nobody, .ranks = "3", .hosts = "ABC", .env = SPOILT)
