@@ -59,7 +59,8 @@ GI_ENV(engine_threads, ENGINE_THREADS, COUNT, "1", 1, 64,
 GI_ENV(rank, RANK, COUNT, "", 0, 2147483647, "rank of this process, with SIZE and ROOT")
 GI_ENV(size, SIZE, COUNT, "", 1, 2147483647, "number of ranks, with RANK and ROOT")
 GI_ENV(root, ROOT, TEXT, "", 0, 0, "address:port at which rank 0 listens, with RANK and SIZE")
-GI_ENV(secret, SECRET, TEXT, "", 0, 0, "job secret that every rank of a ROOT job must show")
+GI_ENV(secret, SECRET, TEXT, "", 0, 0,
+       "job secret, of which every rank and rank 0 show each other half")
 GI_ENV(iface, IFACE, TEXT, "", 0, 0, "network interface for the bootstrap over TCP")
 GI_ENV(test_abi, TEST_ABI, COUNT, "", 0, 4294967295u,
        "for tests: pretend to be a library with this ABI number in the first exchange")

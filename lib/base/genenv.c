@@ -77,6 +77,32 @@ static void print_row(const struct gi_env_row *row)
     print_default(row);
 }
 
+/* What the secret of a job is good for, and what not. */
+static void print_secret(void)
+{
+    printf(".Ss The job secret\n"
+           "Where ranks meet over TCP, by\n"
+           ".Ev GINSHMEM_ROOT ,\n"
+           "under torchrun or by a unique id, they and rank 0 show each other that they\n"
+           "belong to the job: by\n"
+           ".Ev GINSHMEM_SECRET ,\n"
+           "or by 32 random bytes of the unique id.\n"
+           "A rank shows the first, third, fifth ... character, rank 0 the others.\n"
+           "Who only listens where rank 0 should be can keep ranks from joining, so that\n"
+           "the job fails, and learns half of the secret; it cannot pass for rank 0.\n"
+           "With that half it could join a job of the same secret as a rank: use a new one\n"
+           "for each job, of 16 random characters or more.\n"
+           "Without one, by\n"
+           ".Ev GINSHMEM_ROOT\n"
+           "or under torchrun, nobody shows anything.\n"
+           ".Pp\n"
+           "The halves travel as they are, and nothing after them is encrypted or signed.\n"
+           "Who reads or changes what the network carries, or stands between a rank and\n"
+           "rank 0 and passes their words on, has the secret and, with what ranks tell each\n"
+           "other, the addresses and keys of their memory: the network among the hosts, and\n"
+           "who may listen on them, must be trusted.\n");
+}
+
 int main(void)
 {
     const struct gi_env_row *rows;
@@ -121,8 +147,9 @@ int main(void)
            ".Bl -tag -width Ds\n");
     for (size_t i = 0; i < n; i++)
         print_row(&rows[i]);
-    printf(".El\n"
-           ".Sh SEE ALSO\n"
+    printf(".El\n");
+    print_secret();
+    printf(".Sh SEE ALSO\n"
            ".Xr gininfo 1 ,\n"
            ".Xr ginrun 1 ,\n"
            ".Xr gin_init 3 ,\n"

@@ -107,6 +107,26 @@ static void begin(struct search *s, int i)
     go_on(s, i);
 }
 
+/* Place i takes us in: if it is the root, it knows the job's secret. */
+static int prove(struct search *s, int i, const struct gi_tcp_frame *f, const char *shown, int *fd)
+{
+    struct attempt *a = &s->at[i];
+
+    if (f->bytes == GI_TCP_SECRET &&
+        gi_tcp_is_half(s->job->secret, true, (const unsigned char *)shown)) {
+        *fd = a->fd;
+        a->fd = -1;
+    } else if (s->job->alone) {
+        return gi_fail(GIN_EMISMATCH,
+                       "what listens at %s takes rank %d in, but does not show the secret that "
+                       "rank 0 has (GINSHMEM_SECRET, alike on all ranks): it may be a stranger",
+                       s->job->where, s->job->rank);
+    } else {
+        rest(s, i, STRANGER_NS, "", "what listens there does not show the job's secret");
+    }
+    return GIN_OK;
+}
+
 /* Place i answers. GIN_OK: *fd is the root's connection, or still -1; else the end of the search.
  */
 static int hear(struct search *s, int i, int *fd)
@@ -121,8 +141,7 @@ static int hear(struct search *s, int i, int *fd)
     } else if (e != 0) {
         fail_attempt(s, i, "no answer: ", e);
     } else if (f.kind == GI_TCP_ACK) {
-        *fd = a->fd;
-        a->fd = -1;
+        return prove(s, i, &f, text, fd);
     } else if (f.kind == GI_TCP_REFUSE && f.status == GIN_EAGAIN && !s->job->alone) {
         rest(s, i, STRANGER_NS, "", text);
     } else if (f.kind == GI_TCP_REFUSE) {
@@ -236,7 +255,7 @@ int gi_tcp_join(struct gi_tcp_boot *t, const struct gi_tcp_job *job, uint64_t de
 
     if (e != 0)
         return gi_fail(GIN_ESYS, "random number: %s", gi_os_strerror(e));
-    memcpy(s.hello.secret, job->secret, sizeof(s.hello.secret));
+    gi_tcp_half(job->secret, false, s.hello.half);
     for (;;) {
         st = find_root(&s, deadline, &fd);
         if (st != GIN_OK)

@@ -156,7 +156,7 @@ static const char *objection(struct gathering *g, const struct gi_tcp_hello *h, 
         *status = GIN_EAGAIN; /* the caller may look elsewhere */
         return "another job listens there";
     }
-    if (!gi_tcp_same_secret(h->secret, job->secret))
+    if (!gi_tcp_is_half(job->secret, false, h->half))
         return "the job secrets differ (GINSHMEM_SECRET, unique id)";
     if (h->size != (uint32_t)job->size) {
         snprintf(text, GI_BOOT_WHY, "rank %u says that there are %u ranks, rank 0 says %d", h->rank,
@@ -188,7 +188,7 @@ static void take_rank(struct gathering *g, unsigned i)
     g->members[c.hello.rank] = (struct member){.nonce = c.hello.nonce};
     g->missing--;
     g->callers[i] = g->callers[--g->n_callers];
-    gi_tcp_send_note(c.fd, GI_TCP_ACK, GIN_OK, NULL);
+    gi_tcp_send_ack(c.fd, g->job->secret);
 }
 
 /* Caller i claims a number that is taken. It waits until that rank has answered or left. */

@@ -21,12 +21,28 @@ struct gi_tcp_rx {
     bool done;
 };
 
-bool gi_tcp_same_secret(const unsigned char *a, const unsigned char *b)
+void gi_tcp_half(const unsigned char *secret, bool root, unsigned char *half)
 {
-    unsigned diff = 0;
     for (int i = 0; i < GI_TCP_SECRET; i++)
-        diff |= (unsigned)(a[i] ^ b[i]);
+        half[i] = i % 2 == root ? secret[i] : 0;
+}
+
+bool gi_tcp_is_half(const unsigned char *secret, bool root, const unsigned char *shown)
+{
+    unsigned char half[GI_TCP_SECRET];
+    unsigned diff = 0;
+    gi_tcp_half(secret, root, half);
+    for (int i = 0; i < GI_TCP_SECRET; i++)
+        diff |= (unsigned)(half[i] ^ shown[i]);
     return diff == 0;
+}
+
+void gi_tcp_send_ack(int fd, const unsigned char *secret)
+{
+    unsigned char half[GI_TCP_SECRET];
+    struct gi_tcp_frame f = {.magic = GI_TCP_MAGIC, .kind = GI_TCP_ACK, .bytes = sizeof(half)};
+    gi_tcp_half(secret, true, half);
+    (void)gi_sock_send(fd, &f, sizeof(f), half, sizeof(half));
 }
 
 uint64_t gi_tcp_fold(const char *text)

@@ -2,8 +2,8 @@
 /*
  * The bootstrap over TCP: every rank keeps one connection to rank 0, the root. What goes over it:
  *
- *   rank -> root   hello: magic, version, rank, size, job, nonce, secret
- *   root -> rank   ACK at once, or REFUSE with the reason
+ *   rank -> root   hello: magic, version, rank, size, job, nonce, the ranks' half of the secret
+ *   root -> rank   ACK with the root's half at once, or REFUSE with the reason
  *   root -> rank   CALL, which the rank answers with HERE: to all when the last has joined, and to
  *                  a rank whose number another process claims; what has died while joining does
  *                  not answer, and its number is free again
@@ -14,6 +14,10 @@
  * The magic is the first eight bytes of all; a connection that shows another one, or nothing for a
  * while, belongs to a stranger and is closed without disturbing anything. Ranks of one job run on
  * machines of one kind, so words travel in the machine's order.
+ *
+ * The secret is shown in two halves, of which a rank and the root each show one: who only listens
+ * where a root should be learns the ranks' half, and cannot answer with the other. That is no
+ * cryptography: who reads along, or passes the words on between a rank and the true root, has both.
  */
 #ifndef GI_BOOT_BOOT_TCP_H
 #define GI_BOOT_BOOT_TCP_H
@@ -22,7 +26,7 @@
 #include "boot/boot_sock.h"
 
 #define GI_TCP_MAGIC   0x474e49424f4f5431u
-#define GI_TCP_VERSION 2u
+#define GI_TCP_VERSION 3u
 #define GI_TCP_SECRET  64
 /* Addresses and ports at which a root may be found. */
 #define GI_TCP_PLACES 16
@@ -32,7 +36,7 @@ struct gi_tcp_hello {
     uint32_t version, rank, size, zero;
     uint64_t job;   /* which of several jobs that might meet at a port */
     uint64_t nonce; /* this attempt of this rank: its other connections are not rivals */
-    unsigned char secret[GI_TCP_SECRET];
+    unsigned char half[GI_TCP_SECRET];
 };
 
 enum gi_tcp_kind {
@@ -51,7 +55,7 @@ struct gi_tcp_frame {
     uint32_t kind;
     int32_t status;
     uint64_t seq;   /* of a collective; of a call and its answer */
-    uint64_t bytes; /* behind the frame; a text in REFUSE and ERROR */
+    uint64_t bytes; /* behind the frame; a text in REFUSE and ERROR, a half in ACK */
 };
 
 /* What a rank must know to join. */
@@ -87,13 +91,17 @@ void gi_tcp_send_note(int fd, enum gi_tcp_kind kind, int status, const char *tex
 /* Send a CALL or HERE in the same way. */
 void gi_tcp_send_call(int fd, enum gi_tcp_kind kind, uint64_t seq);
 /*
- * Receive a frame. The body of a REFUSE or ERROR goes to text, which holds GI_BOOT_WHY. 0,
+ * Receive a frame. The body of all but DATA goes to text, which holds GI_BOOT_WHY. 0,
  * -ETIMEDOUT, -ECONNRESET, another -errno; -EPROTO when it is no frame.
  */
 int gi_tcp_recv_frame(int fd, struct gi_tcp_frame *f, char *text, uint64_t deadline);
 
-/* Constant-time comparison. */
-bool gi_tcp_same_secret(const unsigned char *a, const unsigned char *b);
+/* The half of a secret that the root shows, or that the ranks show: every other byte. */
+void gi_tcp_half(const unsigned char *secret, bool root, unsigned char *half);
+/* Constant-time comparison of what was shown with that half. */
+bool gi_tcp_is_half(const unsigned char *secret, bool root, const unsigned char *shown);
+/* Send an ACK in the way of a note. */
+void gi_tcp_send_ack(int fd, const unsigned char *secret);
 /* A fold of a text, to tell jobs apart; not a secret. */
 uint64_t gi_tcp_fold(const char *text);
 

@@ -46,7 +46,7 @@ TEST(strays)
                                  .size = 4,
                                  .job = gi_tcp_fold("root"),
                                  .nonce = 5,
-                                 .secret = "not this one"};
+                                 .half = "not this one"};
     struct gi_tcp_frame answer;
     char garbage[300], text[GI_BOOT_WHY];
     int fds[40], n = 0, zero[4], pids[4];
@@ -138,6 +138,36 @@ TEST(secret_differs)
     new_root();
     struct ranks how = {.size = 3, .root = root, .timeout = "2s", .hasty_root = true};
     run_ranks(&how, secret_life);
+}
+
+/* Who listens in the root's place learns half of the secret, and has nobody join with that. */
+static void false_root_life(const struct ranks *how, int rank)
+{
+    setenv("GINSHMEM_SECRET", "a1b2c3d4", 1);
+    expect_failure(how, rank, GIN_EMISMATCH, "does not show the secret");
+}
+
+TEST(false_root)
+{
+    static const unsigned char guesses[][GI_TCP_SECRET] = {"", "a1b2c3d5"};
+    for (int i = 0; i < 3; i++) { /* the third gives back what it was shown */
+        struct gi_tcp_hello hello;
+        struct gi_tcp_frame welcome = {.magic = GI_TCP_MAGIC, .kind = GI_TCP_WELCOME};
+        int pids[2];
+        new_root();
+        int fd = listen_on(port);
+        struct ranks how = {.size = 2, .root = root, .first = 1};
+        start_ranks(&how, false_root_life, pids);
+        int leaf = accept(fd, NULL, NULL);
+        EXPECT(leaf >= 0);
+        EXPECT_EQ_INT(recv(leaf, &hello, sizeof(hello), MSG_WAITALL), sizeof(hello));
+        EXPECT_EQ_INT(memcmp(hello.half, "a\0b\0c\0d\0", 8), 0);
+        gi_tcp_send_ack(leaf, i < 2 ? guesses[i] : hello.half);
+        say(leaf, &welcome, sizeof(welcome));
+        await_ranks(&how, pids);
+        close(leaf);
+        close(fd);
+    }
 }
 
 static void size_life(const struct ranks *how, int rank)
@@ -520,7 +550,8 @@ static void cut_short_life(const struct ranks *how, int rank)
 
 TEST(answer_cut_short)
 {
-    struct gi_tcp_frame f = {.magic = GI_TCP_MAGIC, .kind = GI_TCP_ACK};
+    static const unsigned char no_secret[GI_TCP_SECRET];
+    struct gi_tcp_frame f = {.magic = GI_TCP_MAGIC};
     struct gi_tcp_hello hello;
     char record[64];
     int pids[2];
@@ -532,7 +563,7 @@ TEST(answer_cut_short)
     int leaf = accept(fd, NULL, NULL);
     EXPECT(leaf >= 0);
     EXPECT_EQ_INT(recv(leaf, &hello, sizeof(hello), MSG_WAITALL), sizeof(hello));
-    say(leaf, &f, sizeof(f));
+    gi_tcp_send_ack(leaf, no_secret);
     f.kind = GI_TCP_WELCOME;
     say(leaf, &f, sizeof(f));
     EXPECT_EQ_INT(recv(leaf, &f, sizeof(f), MSG_WAITALL), sizeof(f));
