@@ -4,6 +4,7 @@
  * must agree on travels in one record; the symmetric block is taken only when all agree.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -404,6 +405,7 @@ static int build(struct gi_devcomm *d, uint64_t barriers)
 {
     const gin_devcomm_reqs_t *r = &d->reqs;
     const uint64_t cells = gi_cells_bytes(r);
+    char why[256];
     if (d->kernels)
         barriers = gi_barriers_bytes(d->comm, r, true);
     barriers = (barriers + 63) & ~(uint64_t)63;
@@ -425,8 +427,8 @@ static int build(struct gi_devcomm *d, uint64_t barriers)
         return GIN_OK;
     gi_engine_remove(d);
 give_blocks:
-    blocks_give(d);
-    return st;
+    snprintf(why, sizeof(why), "%s", gin_last_error());
+    return blocks_give(d) == GIN_OK ? st : gi_fail(st, "%s", why); /* not what came of it */
 }
 
 static int create(gin_comm_t *comm, gin_devcomm_reqs_t *given, gin_devcomm_t *dev)

@@ -105,7 +105,9 @@ int gi_net_rails_open(struct gi_net *n)
         return count;
     for (int i = 0; st == GIN_OK && i < count; i++)
         st = open_rail(n, name[i]);
-    if (st == GIN_OK)
+    if (st != GIN_OK && count > 1)
+        st = gi_fail(st, "GINSHMEM_NICS=%s: %s", n->comm->env.nics, gin_last_error());
+    else if (st == GIN_OK)
         st = alike(n, name);
     if (st != GIN_OK)
         gi_net_rails_close(n);
