@@ -239,6 +239,8 @@ static void out_ended(struct gi_ofi_lane *l, int peer, const char *why)
     struct conn *k = &l->listener->out[peer];
     if (k->state == UP && k->ep != NULL)
         fi_shutdown(k->ep, 0);
+    if (k->state == BEGUN)
+        l->listener->begun--;
     if (k->state != ENDED)
         gi_debug("ofi", "%s: the connection to rank %d ended: %s", l->domain->caps.name, peer, why);
     k->state = ENDED;
@@ -353,14 +355,15 @@ static void stands(struct gi_ofi_lane *l, struct conn *k, int peer)
 /* A try that only took too long is made again: nothing was lost with it. */
 static void failed(struct gi_ofi_lane *l, struct conn *k, int peer, int error)
 {
-    bool again = k->state == BEGUN && error == FI_ETIMEDOUT && k->tries < TRIES;
-    if (k->state == BEGUN) {
+    bool begun = k->state == BEGUN, again = begun && error == FI_ETIMEDOUT && k->tries < TRIES;
+    if (again) {
         l->listener->begun--;
-        k->state = again ? NONE : k->state;
-        end(k);
-    }
-    if (!again)
+        k->state = NONE;
+    } else {
         out_ended(l, peer, fi_strerror(error));
+    }
+    if (begun)
+        end(k);
 }
 
 static void take_event(struct gi_ofi_lane *l, uint32_t event, struct fi_eq_cm_entry *e, size_t len)
