@@ -38,6 +38,22 @@ static void fill_config(struct gi_devcomm *d, uint32_t c, struct gi_core_ctx_con
     config->native_stride = sizeof(*cells);
 }
 
+/* A rank without descriptors cannot take peers' connections, and nobody tells it: libfabric does
+ * not, and the peers only see that it does not answer. */
+static void look_at_files(const struct gi_devcomm *d, uint32_t contexts)
+{
+    const gin_comm_t *comm = d->comm;
+    uint64_t limit, left = gi_os_files_left(&limit), far = 0;
+    for (int r = 0; r < comm->size; r++)
+        far += r != comm->rank && (d->lsa_of != NULL || comm->lsa_of[r] < 0);
+    if (gi_core_caps(comm->net->core, 0)->fd_each && left < far * contexts)
+        gi_warn("net",
+                "%llu of %llu descriptors are left, and %u contexts with %llu ranks may take %llu: "
+                "whoever cannot connect takes this rank for lost; raise ulimit -n",
+                (unsigned long long)left, (unsigned long long)limit, contexts,
+                (unsigned long long)far, (unsigned long long)(far * contexts));
+}
+
 int gi_net_contexts_open(struct gi_devcomm *d)
 {
     struct gi_net *net = d->comm->net;
@@ -63,6 +79,7 @@ int gi_net_contexts_open(struct gi_devcomm *d)
     }
     free(config);
     if (st == GIN_OK) {
+        look_at_files(d, n);
         for (int r = 0; r < d->comm->size; r++)
             d->net_beside = d->net_beside || gi_net_is_beside(d, r);
         gi_net_rings_bind(d);

@@ -26,6 +26,7 @@ struct meeting {
 /* What it tells the others: GIN_EAGAIN as long as somebody has not answered. */
 struct word {
     int32_t status;
+    uint32_t no_files; /* it has no descriptors left: what others fail with may be its fault */
     char why[180];
 };
 
@@ -124,17 +125,30 @@ static int late(const struct meeting *m, uint64_t ns)
                    first, comm->cards[first].host_id, more - 1, (double)ns * 1e-9);
 }
 
+/* Who may have made the others fail, as they cannot know; "": nobody is known to. */
+static void blame(const gin_comm_t *comm, const struct word *all, char *text, size_t n)
+{
+    text[0] = 0;
+    for (int r = 0; r < comm->size && text[0] == 0; r++)
+        if (all[r].no_files != 0)
+            snprintf(text, n,
+                     "; rank %d on host %.63s has no descriptors left: raise its ulimit -n", r,
+                     comm->cards[r].host_id);
+}
+
 /* Everybody's word. GIN_OK: all are through; GIN_EAGAIN: not all; or the first one's failure. */
 static int hear_all(const struct gi_devcomm *d, const struct word *mine, struct word *all)
 {
     gin_comm_t *comm = d->comm;
+    char files[140];
     int st = gi_comm_gather(comm, mine, all, sizeof(*mine)), again = GIN_OK;
+    blame(comm, all, files, sizeof(files));
     for (int r = 0; st == GIN_OK && r < comm->size; r++) {
         if (all[r].status == GIN_EAGAIN)
             again = GIN_EAGAIN;
         else if (all[r].status != GIN_OK)
-            st = gi_fail(all[r].status, "rank %d on host %.63s: %.179s", r, comm->cards[r].host_id,
-                         all[r].why);
+            st = gi_fail(all[r].status, "rank %d on host %.63s: %.179s%s", r,
+                         comm->cards[r].host_id, all[r].why, files);
     }
     return st == GIN_OK ? again : st;
 }
@@ -143,13 +157,14 @@ static int meet(struct gi_devcomm *d, struct word *all)
 {
     const struct gi_env *env = &d->comm->env;
     uint64_t ns = env->init_timeout < env->coll_timeout ? env->init_timeout : env->coll_timeout;
-    uint64_t deadline = gi_deadline_in(ns);
+    uint64_t deadline = gi_deadline_in(ns), limit;
     struct meeting m = {.d = d, .peer = 1};
     int st;
     do {
         struct word mine = {.status = go_on_for_a_while(&m)};
         if (mine.status == GIN_EAGAIN && gi_now_ns() >= deadline)
             mine.status = late(&m, ns);
+        mine.no_files = gi_os_files_left(&limit) < 2;
         if (mine.status != GIN_OK && mine.status != GIN_EAGAIN)
             snprintf(mine.why, sizeof(mine.why), "%s", gin_last_error());
         st = hear_all(d, &mine, all);

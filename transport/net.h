@@ -77,6 +77,7 @@ struct gi_net_caps {
     bool wait_fd;    /* progress_fd() gives one that may be slept on */
     bool local;      /* leads to this machine alone: its address is the loopback's */
     bool one_queue;  /* what a dead rank owes is in front of what others answer later */
+    bool fd_each;    /* every connection of every lane takes a descriptor */
     bool meet_early; /* ranks that meet first beside a third one's death may lose something */
     /* for gininfo: who it is; what a quirk or the self-test took away and why, '\n' between */
     const char *name, *version;

@@ -39,6 +39,8 @@ size_t gi_os_page_size(void);
 uint64_t gi_os_memory_total(void); /* bytes of RAM, or the cgroup's limit where lower */
 uint64_t gi_os_memory_free(void);  /* bytes to be had without the OOM killer, both limits seen */
 uint64_t gi_os_file_limit(void);   /* RLIMIT_FSIZE, which holds for memory objects too */
+/* Descriptors that may still be opened, out of *limit (RLIMIT_NOFILE); UINT64_MAX: unknown. */
+uint64_t gi_os_files_left(uint64_t *limit);
 bool gi_os_huge_pages(uint64_t *bytes, uint64_t *free); /* size and free bytes; false: no such */
 int gi_os_cores(void);                                  /* cores this process may run on, >= 1 */
 int gi_os_random(void *buf, size_t n);                  /* 0 or -errno */

@@ -3,6 +3,8 @@
  * How much memory there is and how much of it can still be had. A process that takes more does not
  * get an error, it (or another one) is killed; so whoever takes much asks here first.
  */
+#include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +101,25 @@ uint64_t gi_os_file_limit(void)
 
     return getrlimit(RLIMIT_FSIZE, &r) != 0 || r.rlim_cur == RLIM_INFINITY ? UINT64_MAX
                                                                            : r.rlim_cur;
+}
+
+uint64_t gi_os_files_left(uint64_t *limit)
+{
+    struct rlimit r;
+    uint64_t used = 0;
+
+    *limit = UINT64_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur == RLIM_INFINITY)
+        return UINT64_MAX;
+    *limit = r.rlim_cur;
+    DIR *dir = opendir("/proc/self/fd");
+    if (dir == NULL)
+        return errno == EMFILE ? 0 : UINT64_MAX;
+    for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir))
+        used += e->d_name[0] != '.';
+    closedir(dir);
+    used--; /* the folder's own */
+    return *limit > used ? *limit - used : 0;
 }
 
 bool gi_os_huge_pages(uint64_t *bytes, uint64_t *free)

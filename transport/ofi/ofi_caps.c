@@ -130,6 +130,7 @@ void gi_ofi_fill_caps(struct gi_ofi_domain *d)
              FI_MAJOR(lib), FI_MINOR(lib));
     c->version = d->version;
     c->local = is_loopback(i);
+    c->fd_each = i->addr_format == FI_SOCKADDR_IN || i->addr_format == FI_SOCKADDR_IN6;
     c->notes = d->notes;
     gi_ofi_note(d, "device: %s of %s", i->domain_attr->name, i->fabric_attr->name);
     if (bound(i))

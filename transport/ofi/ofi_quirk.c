@@ -24,7 +24,8 @@ enum field {
     AMO,
     INLINE,
     QUEUE,
-    USE
+    USE,
+    FILES
 };
 
 #define ANY     0
@@ -56,6 +57,7 @@ static const struct {
     {"sockets*", ANY, FOREVER, AMO, GI_NET_AMO_NATIVE, "atomics are applied by its own thread"},
     {"sockets", ANY, FOREVER, RECVS, 32, "messages without a posted receive crash it"},
     {"verbs*", ANY, FOREVER, PASSIVE, 1, NULL},
+    {"verbs*", ANY, FOREVER, FILES, 0, NULL},
     {"verbs*", ANY, FOREVER, DC, GI_NET_DC_SAME, "a completion is the remote device's answer"},
     {"cxi", ANY, FOREVER, PASSIVE, 1, NULL},
     {"cxi", ANY, FOREVER, FENCE, 1, NULL},
@@ -104,6 +106,7 @@ static const char *correct(struct gi_ofi_domain *d, enum field field, unsigned v
     case OVERRUN: c->cq_overrun = value != 0; return "queue overrun";
     case FENCE: c->amo_fence = value != 0 && c->amo == GI_NET_AMO_NATIVE; return "fence";
     case INLINE: d->inline_heard = value != 0; return "inline writes";
+    case FILES: c->fd_each = value != 0; return "descriptors";
     case QUEUE: c->one_queue = value != 0; return "answers";
     case RECVS: c->recvs = value; return "receives";
     case AMO:
