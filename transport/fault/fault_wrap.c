@@ -62,6 +62,7 @@ static const struct range {
               {"reg", 1, UINT32_MAX},
               {"lane", 1, UINT32_MAX},
               {"connect", 1, UINT32_MAX},
+              {"key", 1, UINT32_MAX},
               {"count", 1, UINT32_MAX},
               {"status", -99, -1},
               {"error", INT_MIN, INT_MAX},
