@@ -160,7 +160,7 @@ static void poll_queue(void)
 static void poll_or_yield(unsigned i)
 {
     poll_queue();
-    if (i % 128 == 0)
+    if (i % 1024 == 0)
         sched_yield();
 }
 
