@@ -261,6 +261,8 @@ struct gi_core_watched {
     uint64_t silent_since;  /* no sign of life */
     uint64_t refused_since; /* the network takes nothing for it */
     uint64_t asked_since;   /* it owes an answer that it knows of; 0: it does not */
+    uint64_t oldest, part;  /* what is longest under way, and how much of it */
+    uint64_t held;          /* time for which that stood still while there was life */
     uint64_t echo, echo_since;
     uint64_t rtt, rtt_var; /* of echoes, smoothed, ns; 0: none was answered yet */
 };

@@ -11,6 +11,10 @@
  * process. A healthy peer behind a slow or distant link is told apart by what is in front of its
  * answer (pieces that complete after the question left) and by how long echoes took before.
  *
+ * A peer that lives while the same operation stays under way for twice that time is not to blame:
+ * the network has lost it, as some do with what the target refused. That fails the peer here, with
+ * GIN_ENET, and is no death.
+ *
  * Time is that of the context, which stands still while nobody polls: a process that was stopped
  * does not take its own silence for its peers'.
  */
@@ -60,12 +64,36 @@ static void see_echo(const struct gi_core_ctx *ctx, struct gi_core_peer *p)
     w->echo_since = ctx->clock;
 }
 
+/* Count the time in which the oldest operation gets nowhere. Those that only an echo proves are
+ * under way while one is, or the word of their delivery. */
+static void see_oldest(const struct gi_core_ctx *ctx, struct gi_core_peer *p, bool life)
+{
+    struct gi_core_watched *w = &p->watched;
+    const struct gi_core_op *op = p->first;
+    uint64_t quiet = ctx->clock - w->silent_since;
+    uint64_t oldest = op != NULL ? op->seq : 0, part = op != NULL ? op->offset + op->pieces : 0;
+    if (p->loose.lo != 0 && (p->echo.msgs != 0 || p->prompt.hi != 0) &&
+        (oldest == 0 || p->loose.lo < oldest))
+        oldest = p->loose.lo;
+    if (oldest == 0 || oldest != w->oldest || part != w->part)
+        w->held = 0;
+    else if (life) /* since the last sign of it; a stop in between is not held against it whole */
+        w->held += quiet < limit_of(ctx, p) / 2 ? quiet : limit_of(ctx, p) / 2;
+    w->oldest = oldest;
+    w->part = part;
+}
+
 static void look(const struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
     struct gi_core_watched *w = &p->watched;
     bool begin = w->silent_since == 0;
     bool life = p->signs.heard != w->heard || (p->signs.moved != w->moved && !process_owes(p));
     bool asked = p->echo.msgs != 0 || p->out.sent - p->out.acked >= ctx->credits;
+    if (begin) {
+        w->held = w->oldest = 0;
+        w->silent_since = ctx->clock;
+    }
+    see_oldest(ctx, p, life);
     if (begin || life)
         w->silent_since = ctx->clock;
     if (begin || p->signs.again == 0 || p->signs.taken != w->taken)
@@ -98,6 +126,16 @@ static bool is_refused(const struct gi_core_ctx *ctx, const struct gi_core_peer 
     uint64_t limit = limit_of(ctx, p);
     return p->signs.again != 0 && ctx->clock - w->refused_since >= limit &&
            ctx->clock - w->silent_since >= limit;
+}
+
+static void lost_by_network(struct gi_core_ctx *ctx, struct gi_core_peer *p)
+{
+    char why[GI_CORE_TEXT];
+    snprintf(why, sizeof(why),
+             "the network has lost an operation: not complete after %llu ms, "
+             "though the rank answers",
+             (unsigned long long)(p->watched.held / 1000000));
+    gi_core_peer_fail(ctx, p, GIN_ENET, why);
 }
 
 static void give_up(struct gi_core_ctx *ctx, struct gi_core_peer *p, const char *what)
@@ -138,6 +176,8 @@ static void watch_all(struct gi_core_ctx *ctx)
             p->watched.silent_since = 0;
         else if (is_refused(ctx, p))
             give_up(ctx, p, "the network takes nothing for it");
+        else if (p->watched.held >= 2 * limit_of(ctx, p))
+            lost_by_network(ctx, p);
     }
 }
 

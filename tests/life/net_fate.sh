@@ -99,11 +99,13 @@ judge() {
         # who may be the one that waited in vain for it while ranks meet
         who='rank 1'
         if [ "$phase" = bringup ]; then who='ranks? [0-9]'; fi
+        # ... or one of the two that the network has parted
+        if [ "$fault" = badkey ]; then who='rank [0-9]'; fi
         if [ "$status" != GIN_OK ] && [ "$fault" != flap ] && ! grep -qE "$who" "$D/run/saw.$r"; then
             complain "$name: rank $r does not know who"
             return
         fi
-        if [ -e "$D/run/after.$r" ] && ! grep -q ^GIN_OK "$D/run/after.$r"; then
+        if [ "$fault" != badkey ] && [ -e "$D/run/after.$r" ] && ! grep -q ^GIN_OK "$D/run/after.$r"; then
             complain "$name: rank $r cannot go on"
             return
         fi
@@ -116,7 +118,7 @@ one() {
     case $fault in cut | flap | half) bed=("${netns[@]}") ;; esac
     # only who says nothing more is found by its silence
     export GINSHMEM_PEER_TIMEOUT=30s
-    case $fault in stop | cut | half) GINSHMEM_PEER_TIMEOUT=$silence ;; esac
+    case $fault in stop | cut | half | badkey) GINSHMEM_PEER_TIMEOUT=$silence ;; esac
     unset GINSHMEM_TEST_NET
     case $fault in badkey) export GINSHMEM_TEST_NET=key=500,rank=1 ;; esac
     # while ranks meet for the first time only deadlines tell of one that is stopped

@@ -203,6 +203,62 @@ TEST(idle_time_does_not_count)
     bed_close(&b);
 }
 
+/* ---- a network that loses operations ---- */
+
+/* Rank 1 lives, and says so at every look of rank 0's. */
+static void lively_for(struct bed *b, unsigned looks)
+{
+    struct gi_core_put back = bed_make_put(b, 0, 64, SRC, 8);
+    back.action = bed_slot(1, 1, true);
+    for (unsigned n = 0; n < looks && status_of(b) == GIN_OK; n++) {
+        gi_core_put(b->rank[1].ctx, 0, &back);
+        bed_round(b);
+        bed_round(b);
+        tick(b);
+    }
+}
+
+/* One write is swallowed while its target lives: that is found, and is nobody's death. */
+TEST(lost_operation_is_found)
+{
+    static const char *const masks[] = {"A", "B64", "B0", "C64", "C-no-dc", "D"};
+    for (size_t m = 0; m < sizeof(masks) / sizeof(masks[0]); m++) {
+        struct bed b = {.seed = 1, .peer_timeout_ns = LIMIT_NS};
+        const char *text;
+        pt_step("%s", masks[m]);
+        if (!bed_open(&b, bed_mask(masks[m]), 3))
+            return;
+        struct gi_core_ctx *ctx = b.rank[0].ctx;
+        struct gi_core_put p = bed_make_put(&b, 0, 64, SRC, 10000);
+        gi_fault_peer(b.rank[0].domain, 1, GI_FAULT_PEER_SILENT);
+        EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+        gi_core_poll(b.rank[0].core);
+        gi_fault_peer(b.rank[0].domain, 1, GI_FAULT_PEER_WELL);
+        lively_for(&b, LIMIT);
+        EXPECT_EQ_INT(status_of(&b), GIN_OK);
+        lively_for(&b, 3 * LIMIT);
+        EXPECT_EQ_INT(gi_core_peer_status(ctx, 1, &text), GIN_ENET);
+        EXPECT_HAS(text, "lost an operation");
+        EXPECT_EQ_INT(b.rank[0].lost, -1);
+        EXPECT_EQ_INT(gi_core_peer_status(ctx, 2, NULL), GIN_OK);
+        bed_close(&b);
+    }
+}
+
+/* Puts that nobody asks about are loose for as long as that may be. */
+TEST(loose_puts_are_not_lost)
+{
+    struct bed b = {.seed = 1, .peer_timeout_ns = LIMIT_NS};
+    if (!bed_open(&b, bed_mask("B64"), 2))
+        return;
+    struct gi_core_put p = small_put(&b, 0);
+    EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+    lively_for(&b, 5 * LIMIT);
+    EXPECT_EQ_INT(status_of(&b), GIN_OK);
+    EXPECT_EQ_INT(bed_quiet(&b, 0, 1), GIN_OK);
+    bed_close(&b);
+}
+
 /* ---- a death concerns the contexts on which something was under way ---- */
 
 TEST(dead_peer_owed_nothing)
