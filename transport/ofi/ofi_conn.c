@@ -17,11 +17,10 @@
 #include "transport/ofi/ofi_int.h"
 
 #define MAGIC      0x6e6e6f63u /* of a request to connect: "conn" */
-#define TRIES      3u
-#define RARELY     64u /* progress calls between two looks at events */
-#define IDLE_OFTEN 8u  /* ... that found nothing else */
-#define EVENTS     16  /* read at a time */
-#define TX_OF_RX   16u /* what a connection that only receives may send */
+#define RARELY     64u         /* progress calls between two looks at events */
+#define IDLE_OFTEN 8u          /* ... that found nothing else */
+#define EVENTS     16          /* read at a time */
+#define TX_OF_RX   16u         /* what a connection that only receives may send */
 #define WORD_MAX   64u
 
 enum state { NONE, BEGUN, UP, ENDED };
@@ -36,7 +35,6 @@ struct hello {
 struct conn {
     struct fid_ep *ep;
     enum state state;
-    unsigned tries;
 };
 
 struct gi_ofi_listener {
@@ -228,7 +226,6 @@ static int begin(struct gi_ofi_lane *l, int peer)
     if (rc != 0)
         return rc;
     k->state = BEGUN;
-    k->tries++;
     l->listener->begun++;
     return 0;
 }
@@ -352,16 +349,11 @@ static void stands(struct gi_ofi_lane *l, struct conn *k, int peer)
     gi_debug("ofi", "%s: connected to rank %d", l->domain->caps.name, peer);
 }
 
-/* A try that only took too long is made again: nothing was lost with it. */
+/* No second try: the first may have been taken there, unseen from here. */
 static void failed(struct gi_ofi_lane *l, struct conn *k, int peer, int error)
 {
-    bool begun = k->state == BEGUN, again = begun && error == FI_ETIMEDOUT && k->tries < TRIES;
-    if (again) {
-        l->listener->begun--;
-        k->state = NONE;
-    } else {
-        out_ended(l, peer, fi_strerror(error));
-    }
+    bool begun = k->state == BEGUN;
+    out_ended(l, peer, fi_strerror(error));
     if (begun)
         end(k);
 }
@@ -447,5 +439,8 @@ struct fid_ep *gi_ofi_receiver(const struct gi_ofi_lane *l, int peer)
 
 void gi_ofi_receiver_ended(struct gi_ofi_lane *l, int peer)
 {
-    l->listener->in[peer].state = ENDED;
+    struct conn *k = &l->listener->in[peer];
+    if (k->state == UP && k->ep != NULL)
+        fi_shutdown(k->ep, 0); /* whoever sends by it is not to wait for receives */
+    k->state = ENDED;
 }
