@@ -228,8 +228,10 @@ int gi_ofi_connect(struct gi_net_lane *head, int peer, const void *blob, uint32_
     uint64_t aligned[GI_NET_NAME_MAX / 8] = {0};
     const struct name *n = (const struct name *)aligned;
     fi_addr_t addr = FI_ADDR_NOTAVAIL, target;
-    memcpy(aligned, blob, len < sizeof(aligned) ? len : sizeof(aligned));
-    int st = check_name(l, peer, n, len < sizeof(aligned) ? len : (uint32_t)sizeof(aligned));
+    if (len > sizeof(aligned))
+        return gi_fail(GIN_EINVAL, "rank %d's name has %u bytes, more than any of ours", peer, len);
+    memcpy(aligned, blob, len);
+    int st = check_name(l, peer, n, len);
     if (st != GIN_OK)
         return st;
     if (l->peers[peer].addr != FI_ADDR_NOTAVAIL)
