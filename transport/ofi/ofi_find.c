@@ -138,7 +138,8 @@ static struct fi_info *hints_for(const char *name, const struct gi_ofi_rung *r)
     h->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
     h->ep_attr->type = m.type;
     h->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
-                              FI_MR_ENDPOINT | (r->hmem ? FI_MR_HMEM : 0);
+                              (m.type == FI_EP_RDM ? FI_MR_ENDPOINT : 0) |
+                              (r->hmem ? FI_MR_HMEM : 0);
     h->domain_attr->threading = FI_THREAD_SAFE;
     h->domain_attr->av_type = m.type == FI_EP_RDM ? FI_AV_TABLE : FI_AV_UNSPEC;
     h->tx_attr->msg_order = h->rx_attr->msg_order = r->order ? order : 0;

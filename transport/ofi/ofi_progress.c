@@ -142,7 +142,7 @@ int gi_ofi_progress(struct gi_net_lane *head, unsigned budget)
             continue;
         }
         for (ssize_t i = 0; i < n; i++)
-            take(l, &entries[i], from[i]);
+            take(l, &entries[i], l->listener == NULL ? from[i] : FI_ADDR_NOTAVAIL);
         total += n > 0 ? (unsigned)n : 0;
     } while (n == GI_OFI_BATCH && total < budget);
     if (GIN_UNLIKELY(l->listener != NULL)) {
