@@ -105,9 +105,11 @@ static int cut_off(const gin_comm_t *comm, const struct ballot *all, int *whose)
         if (all[r].local && cut < 0)
             cut = r;
     }
-    for (*whose = 0; cut >= 0 && *whose < comm->size; ++*whose)
-        if (comm->cards[*whose].net_space != comm->cards[cut].net_space)
+    for (int r = 0; cut >= 0 && r < comm->size; r++)
+        if (comm->cards[r].net_space != comm->cards[cut].net_space) {
+            *whose = r;
             return cut;
+        }
     return -1;
 }
 
@@ -252,8 +254,9 @@ int gi_net_up(gin_comm_t *comm)
     if (st == GIN_ENOTSUP) {
         if (comm->net_why[0] == 0)
             snprintf(comm->net_why, sizeof(comm->net_why), "%s", gin_last_error());
-        if (comm->rank == 0 && (strstr(comm->net_why, "GINSHMEM_PROVIDER=") != NULL ||
-                                strstr(comm->net_why, "GINSHMEM_NIC=") != NULL))
+        const struct gi_env *e = &comm->env;
+        bool named = e->provider[0] != 0 || e->nic[0] != 0 || e->nics[0] != 0;
+        if (comm->rank == 0 && named && !e->disable_net)
             gi_warn("net", "no network: %s", comm->net_why); /* the user's word is not followed */
         else
             gi_info("net", "no network: %s", comm->net_why);
