@@ -19,6 +19,8 @@ if grep -q -e '-fsanitize=thread' Makefile 2>/dev/null; then
     exit 77
 fi
 export FI_PROVIDER_PATH GINCONTRACT GINCONTRACT_STRICT=1
+export GINCONTRACT_SEED=${GINCONTRACT_SEED:-$((RANDOM * 32768 + RANDOM))}
+echo "GINCONTRACT_SEED=$GINCONTRACT_SEED"
 [ $# != 0 ] || set -- efa efa-direct efa-direct-rx cxi cxi-relaxed verbs
 log=$(mktemp "${TMPDIR:-/tmp}/contract.XXXXXX")
 trap 'rm -f "$log"' EXIT

@@ -114,7 +114,7 @@ network() {
     case $row in
         '') ;;
         contract=*)
-            export GINCONTRACT="${row#contract=}" GINCONTRACT_STRICT=1
+            export GINCONTRACT="${row#contract=}" GINCONTRACT_STRICT=1 GINCONTRACT_SEED=$seed
             export FI_PROVIDER_PATH="$PWD/tests/providers/contract/.libs"
             ;;
         *) export GINSHMEM_TEST_NET="$row,seed=$seed" ;;
