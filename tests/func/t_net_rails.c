@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "devcomm.h"
 #include "tests/mp.h"
+#include "transport/core_int.h"
 
 #define WORDS 32u
 
@@ -37,6 +39,7 @@ static void through(struct mp *mp, const gin_devcomm_t *d, uint32_t context, uin
 {
     gin_t g;
     EXPECT_OK(gin_open(d, context, &g));
+    EXPECT_EQ_INT(gi_devcomm_of(&g)->net[context]->rail, context % 2);
     gin_team_t w = gin_world(&g);
     gin_at_t mine = gin_at_ptr(&g, words + context * WORDS + mp->rank);
     for (uint64_t k = 1; k <= 20; k++) {

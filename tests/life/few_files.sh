@@ -18,9 +18,10 @@ for limit in 26 34 38 42 46 52; do
         'if [ "$PMI_RANK" = 1 ]; then ulimit -n '$limit'; fi; exec examples/04_alltoall' \
         >"$log" 2>&1 </dev/null
     status=$?
-    if grep -qiE 'descriptors|too many open files' "$log"; then
+    if [ $status = 0 ]; then continue; fi
+    if [ $status != 124 ] && grep -qiE 'descriptors|too many open files' "$log"; then
         told=$((told + 1))
-    elif [ $status != 0 ]; then
+    else
         echo "FAIL: with $limit: status $status"
         head -n 10 "$log"
         failed=$((failed + 1))

@@ -256,7 +256,7 @@ static int go_on(struct job *j, const gin_t *g)
     if (st == GIN_OK)
         st = gin_flush_peer(g, gin_thread(), world, to);
     if (st == GIN_OK && back != word)
-        st = GIN_ENET;
+        st = GIN_EMISMATCH;
     return st;
 }
 

@@ -148,6 +148,8 @@ static bool arrived_write(struct gc_ep *ep, const struct gc_head *h, const char 
 {
     uint64_t left = left_of(ep, h);
     int error;
+    if (h->off > h->total || h->len > h->total - h->off)
+        return true; /* no packet of ours */
     char *to = place(ep, h, FI_REMOTE_WRITE, &error);
     if (to == NULL) {
         if (h->off == 0)
