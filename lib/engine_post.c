@@ -53,15 +53,21 @@ static inline bool there_is(const struct gi_net_ring *x, const struct gi_net_pee
     return has_slot(x, &ticket);
 }
 
-static int wait_for(struct gi_net_ring *x, const struct gi_net_peer *peer, const char *call)
+/* *began: when the call's first wait did, 0 before; all of them share its time limit. */
+static int wait_for(struct gi_net_ring *x, const struct gi_net_peer *peer, uint64_t *began,
+                    const char *call)
 {
     struct gi_net_wait n;
+    uint64_t limit = x->d->wait_timeout_ns, now = gi_now_ns();
     int st = GIN_OK;
+    *began = *began != 0 ? *began : now;
+    if (limit != 0)
+        limit = now - *began < limit ? limit - (now - *began) : 1;
     for (uint32_t i = 0; !there_is(x, peer) && !is_dead(x) && i <= x->comm->spin; i++)
         gi_net_drive(x->comm, x->ctx);
     if (there_is(x, peer))
         return GIN_OK;
-    gi_net_wait_for(&n, x->comm, x->d->wait_timeout_ns,
+    gi_net_wait_for(&n, x->comm, limit,
                     peer != NULL ? "room in the ring of context # for rank #"
                                  : "room in the ring of context # behind ticket #",
                     x->ring.context,
@@ -89,7 +95,7 @@ static inline bool is_crowded(const struct gi_net_ring *x, uint32_t peer)
            atomic_load_explicit(&x->peers[peer].crowded, memory_order_relaxed) != 0;
 }
 
-static int take_ticket(struct gi_net_ring *x, uint64_t *ticket, const char *call)
+static int take_ticket(struct gi_net_ring *x, uint64_t *ticket, uint64_t *began, const char *call)
 {
     for (;;) {
         if (GIN_LIKELY(has_slot(x, ticket))) {
@@ -98,7 +104,7 @@ static int take_ticket(struct gi_net_ring *x, uint64_t *ticket, const char *call
                 return GIN_OK;
             continue;
         }
-        int st = wait_for(x, NULL, call);
+        int st = wait_for(x, NULL, began, call);
         if (st != GIN_OK)
             return st;
     }
@@ -108,14 +114,14 @@ int gi_net_ring_post(struct gi_net_ring *x, const struct gin_i_op *op, const cha
 {
     struct gi_ring *r = &x->ring;
     struct gin_i_desc d;
-    uint64_t t;
+    uint64_t t, began = 0;
     int st = GIN_OK;
     if (GIN_UNLIKELY(is_dead(x)))
         return dead(x, call);
     if (GIN_UNLIKELY(is_crowded(x, op->peer)))
-        st = wait_for(x, &x->peers[op->peer], call);
+        st = wait_for(x, &x->peers[op->peer], &began, call);
     if (st == GIN_OK)
-        st = take_ticket(x, &t, call);
+        st = take_ticket(x, &t, &began, call);
     if (st != GIN_OK)
         return st;
     gin_i_desc_pack(&d, op, gin_i_desc_phase(t, r->depth));
