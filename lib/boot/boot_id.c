@@ -19,7 +19,7 @@
 #include "boot/boot_id.h"
 #include "boot/boot_tcp.h"
 
-#define ID_MAGIC      0x474e4944u
+#define ID_MAGIC      0x474e4945u /* another one whenever the bytes behind it change */
 #define ID_ADDRS      3
 #define ID_SECRET     32
 #define BUSY_PAUSE_NS 50000000u
