@@ -53,12 +53,6 @@ struct gi_ofi_listener {
 
 /* ---- listening ---- */
 
-static int said(const struct gi_ofi_lane *l, const char *what, int rc)
-{
-    return gi_fail(rc == -FI_ENOMEM ? GIN_ENOMEM : GIN_ENET, "%s: %s: %s", l->domain->caps.name,
-                   what, fi_strerror(-rc));
-}
-
 static void free_listener(struct gi_ofi_listener *c)
 {
     free(c->out);
@@ -110,7 +104,7 @@ int gi_ofi_listen(struct gi_ofi_lane *l)
     int rc = listen_at(l, c);
     if (rc != 0) {
         free_listener(c);
-        return said(l, "listening for connections", rc);
+        return gi_ofi_said(l->domain, "listening for connections", rc);
     }
     l->listener = c;
     return GIN_OK;
@@ -175,13 +169,7 @@ static int open_endpoint(struct gi_ofi_lane *l, struct fi_info *info, struct con
     int rc = fi_endpoint(l->domain->domain, info, &ep, k);
     if (rc != 0)
         return rc;
-    rc = fi_ep_bind(ep, &l->listener->eq->fid, 0);
-    if (rc == 0)
-        rc = fi_ep_bind(ep, &l->cq->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
-    if (rc == 0)
-        rc = fi_ep_bind(ep, &l->cq->fid, FI_RECV);
-    if (rc == 0)
-        rc = fi_enable(ep);
+    rc = gi_ofi_enable(ep, &l->listener->eq->fid, l->cq);
     if (rc != 0) {
         fi_close(&ep->fid);
         return rc;
@@ -387,7 +375,7 @@ static int take_error(struct gi_ofi_lane *l)
     if (n == -FI_EAGAIN)
         return GIN_OK;
     if (n < 0)
-        return said(l, "reading an error of a connection", (int)n);
+        return gi_ofi_said(l->domain, "reading an error of a connection", (int)n);
     struct conn *k = whose(l, e.fid, &peer, &out);
     if (k != NULL && out)
         failed(l, k, peer, e.err < 0 ? -e.err : e.err);
@@ -413,7 +401,7 @@ static int take_events(struct gi_ofi_lane *l)
             if (st != GIN_OK)
                 return st;
         } else if (n < 0) {
-            return said(l, "reading events of connections", (int)n);
+            return gi_ofi_said(l->domain, "reading events of connections", (int)n);
         } else {
             take_event(l, event, &u.entry, (size_t)n - sizeof(u.entry));
         }

@@ -152,6 +152,11 @@ int gi_ofi_reg(struct gi_net_domain *d, const struct gi_net_memory_desc *m, stru
 void gi_ofi_dereg(struct gi_net_domain *d, struct gi_net_mr *mr);
 
 /* ofi_lane.c */
+/* What failed while objects are opened; returns the status. */
+int gi_ofi_said(const struct gi_ofi_domain *d, const char *what, int rc);
+/* Binds and enables an endpoint; source: the address vector, or the queue of connections' events.
+ * libfabric's status. */
+int gi_ofi_enable(struct fid_ep *ep, struct fid *source, struct fid_cq *cq);
 int gi_ofi_lane_open(struct gi_net_domain *d, const struct gi_net_lane_config *c,
                      struct gi_net_lane **lane);
 void gi_ofi_lane_close(struct gi_net_lane *l);

@@ -12,10 +12,20 @@
 
 /* ---- opening ---- */
 
-static int said(const struct gi_ofi_lane *l, const char *what, int rc)
+int gi_ofi_said(const struct gi_ofi_domain *d, const char *what, int rc)
 {
-    return gi_fail(rc == -FI_ENOMEM ? GIN_ENOMEM : GIN_ENET, "%s: %s: %s", l->domain->caps.name,
-                   what, fi_strerror(-rc));
+    return gi_fail(rc == -FI_ENOMEM ? GIN_ENOMEM : GIN_ENET, "%s: %s: %s", d->caps.name, what,
+                   fi_strerror(-rc));
+}
+
+int gi_ofi_enable(struct fid_ep *ep, struct fid *source, struct fid_cq *cq)
+{
+    int rc = fi_ep_bind(ep, source, 0);
+    if (rc == 0)
+        rc = fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
+    if (rc == 0) /* selective receives would hide immediates of some providers */
+        rc = fi_ep_bind(ep, &cq->fid, FI_RECV);
+    return rc == 0 ? fi_enable(ep) : rc;
 }
 
 static int open_queue(struct gi_ofi_lane *l, uint32_t depth)
@@ -38,13 +48,7 @@ static int open_endpoint(struct gi_ofi_lane *l)
     int rc = fi_endpoint(l->domain->domain, l->domain->pick.info, &l->ep, NULL);
     if (rc != 0)
         return rc;
-    rc = fi_ep_bind(l->ep, &l->av->fid, 0);
-    if (rc == 0)
-        rc = fi_ep_bind(l->ep, &l->cq->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
-    if (rc == 0) /* selective receives would hide immediates of some providers */
-        rc = fi_ep_bind(l->ep, &l->cq->fid, FI_RECV);
-    if (rc == 0)
-        rc = fi_enable(l->ep);
+    rc = gi_ofi_enable(l->ep, &l->av->fid, l->cq);
     if (rc != 0)
         fi_close(&l->ep->fid);
     return rc;
@@ -56,11 +60,11 @@ static int open_datagrams(struct gi_ofi_lane *l)
     struct fi_av_attr attr = {.type = FI_AV_TABLE, .count = (size_t)l->addresses};
     int rc = fi_av_open(l->domain->domain, &attr, &l->av, NULL);
     if (rc != 0)
-        return said(l, "opening an address vector", rc);
+        return gi_ofi_said(l->domain, "opening an address vector", rc);
     rc = open_endpoint(l);
     if (rc != 0) {
         fi_close(&l->av->fid);
-        return said(l, "opening an endpoint", rc);
+        return gi_ofi_said(l->domain, "opening an endpoint", rc);
     }
     return GIN_OK;
 }
@@ -69,7 +73,7 @@ static int open_objects(struct gi_ofi_lane *l, uint32_t depth)
 {
     int rc = open_queue(l, depth);
     if (rc != 0)
-        return said(l, "opening a completion queue", rc);
+        return gi_ofi_said(l->domain, "opening a completion queue", rc);
     int st = l->domain->connected ? gi_ofi_listen(l) : open_datagrams(l);
     if (st != GIN_OK)
         fi_close(&l->cq->fid);
@@ -179,7 +183,7 @@ int gi_ofi_name(struct gi_net_lane *head, void *blob, uint32_t *len)
     int rc = l->listener != NULL ? gi_ofi_place(l, n->address, &room)
                                  : fi_getname(&l->ep->fid, n->address, &room);
     if (rc != 0)
-        return said(l, "asking for an endpoint's name", rc);
+        return gi_ofi_said(l->domain, "asking for an endpoint's name", rc);
     snprintf(n->provider, sizeof(n->provider), "%s", l->domain->caps.name);
     n->format = i->addr_format;
     n->len = (uint32_t)room;
@@ -219,7 +223,8 @@ static int check_name(const struct gi_ofi_lane *l, int peer, const struct name *
 static int insert(struct gi_ofi_lane *l, const void *address, fi_addr_t *addr)
 {
     int rc = fi_av_insert(l->av, address, 1, addr, 0, NULL);
-    return rc == 1 ? GIN_OK : said(l, "taking a peer's address", rc < 0 ? rc : -FI_EINVAL);
+    return rc == 1 ? GIN_OK
+                   : gi_ofi_said(l->domain, "taking a peer's address", rc < 0 ? rc : -FI_EINVAL);
 }
 
 int gi_ofi_connect(struct gi_net_lane *head, int peer, const void *blob, uint32_t len)

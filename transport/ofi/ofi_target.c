@@ -10,25 +10,6 @@
 #include "base/log.h"
 #include "transport/ofi/ofi_int.h"
 
-static int failed(const struct gi_ofi_domain *d, const char *what, int rc)
-{
-    return gi_fail(rc == -FI_ENOMEM ? GIN_ENOMEM : GIN_ENET,
-                   "%s: the endpoint that memory is bound to: %s: %s", d->caps.name, what,
-                   fi_strerror(-rc));
-}
-
-static int enable(struct gi_ofi_target *t)
-{
-    int rc = fi_ep_bind(t->ep, &t->av->fid, 0);
-    if (rc == 0)
-        rc = fi_ep_bind(t->ep, &t->cq->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
-    if (rc == 0)
-        rc = fi_ep_bind(t->ep, &t->cq->fid, FI_RECV);
-    if (rc == 0)
-        rc = fi_enable(t->ep);
-    return rc;
-}
-
 int gi_ofi_target_open(struct gi_ofi_domain *d)
 {
     struct gi_ofi_target *t = &d->target;
@@ -39,22 +20,22 @@ int gi_ofi_target_open(struct gi_ofi_domain *d)
         return GIN_OK;
     int st = GIN_OK, rc = fi_cq_open(d->domain, &cq, &t->cq, NULL);
     if (rc != 0)
-        return failed(d, "opening its queue", rc);
+        return gi_ofi_said(d, "opening the queue of memory's endpoint", rc);
     rc = fi_av_open(d->domain, &av, &t->av, NULL);
     if (rc != 0) {
-        st = failed(d, "opening its address vector", rc);
+        st = gi_ofi_said(d, "opening the address vector of memory's endpoint", rc);
         goto close_cq;
     }
     rc = fi_endpoint(d->domain, d->pick.info, &t->ep, NULL);
     if (rc != 0) {
-        st = failed(d, "opening it", rc);
+        st = gi_ofi_said(d, "opening memory's endpoint", rc);
         goto close_av;
     }
-    rc = enable(t);
+    rc = gi_ofi_enable(t->ep, &t->av->fid, t->cq);
     if (rc == 0)
         rc = fi_getname(&t->ep->fid, t->name, &room);
     if (rc != 0) {
-        st = failed(d, "enabling it", rc);
+        st = gi_ofi_said(d, "enabling memory's endpoint", rc);
         goto close_ep;
     }
     t->name_len = (uint32_t)room;
