@@ -70,6 +70,11 @@ static int reached_yet(struct until *u, gin_comm_t *comm, uint32_t i)
     return r;
 }
 
+static uint64_t limit_of(const struct gi_devcomm *d, const gin_wait_opt_t *opt)
+{
+    return opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
+}
+
 static int wait_until(struct until *u, gin_comm_t *comm, uint64_t timeout_ns, bool poll,
                       const char *call)
 {
@@ -143,7 +148,7 @@ static int fence_beside(const gin_t *g, uint32_t c, int world, const gin_wait_op
                         const char *call)
 {
     const struct gi_devcomm *d = gi_devcomm_of(g);
-    uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
+    uint64_t ns = limit_of(d, opt);
     int first = world == GI_CORE_ALL ? 0 : world, st = GIN_OK;
     int last = world == GI_CORE_ALL ? d->comm->size - 1 : world;
     for (int r = first; r <= last && st == GIN_OK; r++) {
@@ -159,7 +164,7 @@ static int complete_one(const gin_t *g, uint32_t c, int world, enum gin_i_flush_
                         const gin_wait_opt_t *opt, const char *call)
 {
     const struct gi_devcomm *d = gi_devcomm_of(g);
-    uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
+    uint64_t ns = limit_of(d, opt);
     if (what == GIN_I_FENCE) {
         int st = d->rings != NULL ? gi_net_ring_fence(&d->rings[c], world, call)
                                   : gi_net_post_fence(g, d->net[c], world, call);
@@ -256,7 +261,7 @@ int gi_net_wait_mark(const gin_t *g, int world, uint64_t mark, const gin_wait_op
                      const char *call)
 {
     const struct gi_devcomm *d = gi_devcomm_of(g);
-    uint64_t ns = opt != NULL && opt->timeout_ns != 0 ? opt->timeout_ns : d->wait_timeout_ns;
+    uint64_t ns = limit_of(d, opt);
     int st = d->net != NULL ? gi_comm_over(d->comm, call) : GIN_OK;
     if (d->net == NULL || st != GIN_OK)
         return st;

@@ -81,6 +81,15 @@ void gi_net_wait_begin(struct gi_net_wait *n, gin_comm_t *comm, const struct gi_
         n->w.progress = drive;
 }
 
+void gi_net_wait_for(struct gi_net_wait *n, gin_comm_t *comm, uint64_t timeout_ns, const char *what,
+                     uint32_t context, uint64_t of)
+{
+    gi_net_wait_begin(n, comm, NULL, timeout_ns, what);
+    n->health = gi_comm_whole;
+    n->w.detail[0] = context;
+    n->w.detail[1] = of;
+}
+
 void gi_net_wait_end(struct gi_net_wait *n)
 {
     gi_wait_end(&n->w);

@@ -29,14 +29,8 @@ void gi_net_wait_begin(struct gi_net_wait *n, gin_comm_t *comm, const struct gi_
                        uint64_t timeout_ns, const char *what);
 /* For what operations wait for, of a rank or a ticket: they learn of the dead themselves, so only
  * the communicator's end ends it. */
-static inline void gi_net_wait_for(struct gi_net_wait *n, gin_comm_t *comm, uint64_t timeout_ns,
-                                   const char *what, uint32_t context, uint64_t of)
-{
-    gi_net_wait_begin(n, comm, NULL, timeout_ns, what);
-    n->health = gi_comm_whole;
-    n->w.detail[0] = context;
-    n->w.detail[1] = of;
-}
+void gi_net_wait_for(struct gi_net_wait *n, gin_comm_t *comm, uint64_t timeout_ns, const char *what,
+                     uint32_t context, uint64_t of);
 static inline int gi_net_wait_step(struct gi_net_wait *n)
 {
     return gi_wait_step(&n->w);
