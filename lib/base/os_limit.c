@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much memory there is and how much of it can still be had. A process that takes more does not
- * get an error, it (or another one) is killed; so whoever takes much asks here first.
+ * What a process may still have: memory, and descriptors. Who takes more memory does not get an
+ * error, but is killed, or another one is; so whoever takes much asks here first. Descriptors run
+ * out within libraries that do not say so.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -11,7 +11,7 @@
 static cpu_set_t before;
 static bool bound;
 
-/* The so manieth core of those that this program may use; -1: there are fewer. */
+/* The n-th of the cores that this program may use; -1: there are fewer. */
 static int nth_core(int n)
 {
     for (int c = 0; c < CPU_SETSIZE; c++)
