@@ -138,8 +138,8 @@ static void show_device(struct ibv_device *device)
         info_add(SECTION, name, INFO_PLAIN, a.fw_ver[0] != 0 ? a.fw_ver : "no firmware",
                  "%d regions of memory, %d queue pairs, atomics %s", a.max_mr, a.max_qp,
                  a.atomic_cap == IBV_ATOMIC_NONE  ? "none"
-                 : a.atomic_cap == IBV_ATOMIC_HCA ? "among its own"
-                                                  : "also with the processor's");
+                 : a.atomic_cap == IBV_ATOMIC_HCA ? "of this device only"
+                                                  : "of devices and processors");
         for (uint32_t port = 1; port <= a.phys_port_cnt; port++)
             show_port(ctx, name, port);
     }
