@@ -53,7 +53,8 @@ static inline bool there_is(const struct gi_net_ring *x, const struct gi_net_pee
     return has_slot(x, &ticket);
 }
 
-/* *began: when the call's first wait did, 0 before; all of them share its time limit. */
+/* Until there was some; another thread may have it by now. *began: when the call's first wait did,
+ * 0 before; all of them share its time limit. */
 static int wait_for(struct gi_net_ring *x, const struct gi_net_peer *peer, uint64_t *began,
                     const char *call)
 {
@@ -77,10 +78,10 @@ static int wait_for(struct gi_net_ring *x, const struct gi_net_peer *peer, uint6
         st = gi_net_wait_step(&n);
     }
     gi_net_wait_end(&n);
-    if (there_is(x, peer))
-        return GIN_OK;
-    if (is_dead(x))
+    if (is_dead(x) && !there_is(x, peer))
         return dead(x, call);
+    if (st == GIN_OK || there_is(x, peer))
+        return GIN_OK;
     if (st == GIN_ETIMEDOUT)
         return gi_fail(st, "%s: context %" PRIu32 ": no room in its ring after %.3f s", call,
                        x->ring.context, (double)x->d->wait_timeout_ns * 1e-9);
