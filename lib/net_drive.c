@@ -15,6 +15,7 @@
 #define GIVE_NS  100000u /* between two looks while others drive the network, at first */
 #define GIVE_MAX 4u      /* it doubles so often, after as many looks each */
 #define OFTEN_NS 20000u  /* who drives it polls more often than that */
+#define ASIDE_NS 20000u  /* where engines' rings are looked at meanwhile */
 #define NAP_NS   50000u  /* without descriptors to sleep on: the first nap, then longer ones */
 #define LONG_NS  1000000u
 #define SLEEP_NS 10000000u
@@ -116,13 +117,19 @@ static uint32_t leave_it(uint32_t looks)
     return (uint32_t)(ns / OFTEN_NS);
 }
 
-/* Some microseconds. */
-static void stand_back(bool crowded)
+/*
+ * A microsecond from who posts; from who drives so long that a poll of his falls between two looks:
+ * else each would take turns with the other at the context.
+ */
+static void stand_back(bool crowded, enum gi_core_others others)
 {
     if (crowded)
         gi_os_yield();
-    for (int i = 0; i < 64 && !crowded; i++)
-        GIN_PAUSE();
+    uint64_t until = others == GI_CORE_DRIVES ? gi_deadline_in(ASIDE_NS) : 0;
+    do {
+        for (int i = 0; i < 64 && !crowded; i++)
+            GIN_PAUSE();
+    } while (until != 0 && !crowded && gi_now_ns() < until);
 }
 
 static void *run(void *arg)
@@ -146,7 +153,7 @@ static void *run(void *arg)
         if (driven != 0 && (no_core || !rings))
             few = leave_it(driven);
         else if (others != GI_CORE_NOBODY)
-            stand_back(crowded);
+            stand_back(crowded, others);
         else if (idle != 0 && rest(t, idle, crowded))
             idle = 0;
     }
