@@ -15,7 +15,6 @@
 #define GIVE_NS  100000u /* between two looks while others drive the network, at first */
 #define GIVE_MAX 4u      /* it doubles so often, after as many looks each */
 #define OFTEN_NS 20000u  /* who drives it polls more often than that */
-#define ASIDE_NS 20000u  /* where engines' rings are looked at meanwhile */
 #define NAP_NS   50000u  /* without descriptors to sleep on: the first nap, then longer ones */
 #define LONG_NS  1000000u
 #define SLEEP_NS 10000000u
@@ -107,29 +106,24 @@ static bool rest(struct gi_net_driver *t, uint32_t idle, bool crowded)
 /*
  * Others have driven the network at so many looks on end. Each look takes a core from somebody, who
  * may be the one that drives: the longer they have gone on, the likelier they will. Returns how
- * many polls there are at least meanwhile, where they did.
+ * many polls there are at least meanwhile, where they did. With engines' rings it is not to be long
+ * before descriptors are seen, once they stop.
  */
-static uint32_t leave_it(uint32_t looks)
+static uint32_t leave_it(uint32_t looks, bool rings)
 {
-    uint32_t longer = looks / GIVE_MAX;
-    uint64_t ns = (uint64_t)GIVE_NS << (longer < GIVE_MAX ? longer : GIVE_MAX);
+    uint32_t longer = looks / GIVE_MAX, most = rings ? 1 : GIVE_MAX;
+    uint64_t ns = (uint64_t)GIVE_NS << (longer < most ? longer : most);
     gi_os_sleep_ns(ns);
     return (uint32_t)(ns / OFTEN_NS);
 }
 
-/*
- * A microsecond from who posts; from who drives so long that a poll of his falls between two looks:
- * else each would take turns with the other at the context.
- */
-static void stand_back(bool crowded, enum gi_core_others others)
+/* A microsecond. */
+static void stand_back(bool crowded)
 {
     if (crowded)
         gi_os_yield();
-    uint64_t until = others == GI_CORE_DRIVES ? gi_deadline_in(ASIDE_NS) : 0;
-    do {
-        for (int i = 0; i < 64 && !crowded; i++)
-            GIN_PAUSE();
-    } while (until != 0 && !crowded && gi_now_ns() < until);
+    for (int i = 0; i < 64 && !crowded; i++)
+        GIN_PAUSE();
 }
 
 static void *run(void *arg)
@@ -138,8 +132,11 @@ static void *run(void *arg)
     struct gi_net *n = t->net;
     int threads = 1 + (int)n->n_drivers;
     bool crowded = gi_is_crowded(n->comm, threads);
-    /* Whoever drives feeds from engines' rings, too; here it is sooner, given a core for it. */
-    bool no_core = gi_os_cores() < threads;
+    /* Whoever drives feeds from engines' rings, too; but once he stops they wait for this thread.
+     * So it comes back sooner for them, and where cores are few, but not too few, it never sleeps:
+     * a wake-up would cost the driver more than its looks do. */
+    int cores = gi_os_cores();
+    bool no_core = cores < threads, spare = cores >= threads * n->comm->sharing;
     uint32_t idle = 0, driven = 0, few = 0;
     enum gi_core_others others;
     gi_log_set_rank(n->comm->rank);
@@ -150,10 +147,10 @@ static void *run(void *arg)
         idle = events > 0 || others != GI_CORE_NOBODY ? 0 : idle + 1;
         bool rings = atomic_load_explicit(&n->rings, memory_order_relaxed) != 0;
         driven = others == GI_CORE_DRIVES ? driven + 1 : 0;
-        if (driven != 0 && (no_core || !rings))
-            few = leave_it(driven);
+        if (driven != 0 && (!rings || no_core || spare))
+            few = leave_it(driven, rings && !no_core);
         else if (others != GI_CORE_NOBODY)
-            stand_back(crowded, others);
+            stand_back(crowded);
         else if (idle != 0 && rest(t, idle, crowded))
             idle = 0;
     }
