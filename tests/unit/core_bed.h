@@ -48,6 +48,7 @@ struct bed {
     struct gi_fault_plan plan;
     uint64_t peer_timeout_ns;
     unsigned mutate;
+    bool stuck;          /* something never came to its end */
     int fault_rank;      /* with expect_failure: only this rank has the plan */
     bool expect_failure; /* of bed_open() */
     struct gi_self_hub *hub;

@@ -387,7 +387,7 @@ static unsigned one(const struct bed_mask *mask, litmus_fn run, unsigned mutate,
         .seed = seed, .mutate = mutate, .plan = {.hold = 12, .early = true, .again = again}};
     unsigned violations = 0;
     if (bed_open(&b, mask, 2)) {
-        violations = run(&b);
+        violations = run(&b) + b.stuck;
         EXPECT_EQ_INT(gi_core_ctx_status(b.rank[0].ctx, NULL, NULL), GIN_OK);
         EXPECT_EQ_U64(gi_core_counts(b.rank[1].ctx)[GI_CORE_N_REFUSED], 0);
     }
