@@ -66,7 +66,7 @@ static void see_echo(const struct gi_core_ctx *ctx, struct gi_core_peer *p)
 
 /* Count the time in which the oldest operation gets nowhere. Those that only an echo proves are
  * under way while one is, or the word of their delivery. */
-static void see_oldest(const struct gi_core_ctx *ctx, struct gi_core_peer *p, bool life)
+static void see_oldest(const struct gi_core_ctx *ctx, struct gi_core_peer *p, bool begin, bool life)
 {
     struct gi_core_watched *w = &p->watched;
     const struct gi_core_op *op = p->first;
@@ -75,7 +75,7 @@ static void see_oldest(const struct gi_core_ctx *ctx, struct gi_core_peer *p, bo
     if (p->loose.lo != 0 && (p->echo.msgs != 0 || p->prompt.hi != 0) &&
         (oldest == 0 || p->loose.lo < oldest))
         oldest = p->loose.lo;
-    if (oldest == 0 || oldest != w->oldest || part != w->part)
+    if (begin || oldest == 0 || oldest != w->oldest || part != w->part)
         w->held = 0;
     else if (life) /* since the last sign of it; a stop in between is not held against it whole */
         w->held += quiet < limit_of(ctx, p) / 2 ? quiet : limit_of(ctx, p) / 2;
@@ -89,11 +89,7 @@ static void look(const struct gi_core_ctx *ctx, struct gi_core_peer *p)
     bool begin = w->silent_since == 0;
     bool life = p->signs.heard != w->heard || (p->signs.moved != w->moved && !process_owes(p));
     bool asked = p->echo.msgs != 0 || p->out.sent - p->out.acked >= ctx->credits;
-    if (begin) {
-        w->held = w->oldest = 0;
-        w->silent_since = ctx->clock;
-    }
-    see_oldest(ctx, p, life);
+    see_oldest(ctx, p, begin, life);
     if (begin || life)
         w->silent_since = ctx->clock;
     if (begin || p->signs.again == 0 || p->signs.taken != w->taken)
