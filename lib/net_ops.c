@@ -105,14 +105,10 @@ static int note_near(const gin_t *g, int world, int st)
     return st;
 }
 
-/* May the rank be reached, and my memory by the network? On success end() has to follow. */
-static int begin(const gin_t *g, int world, struct gi_net_mine *m, const char *call)
+/* May my memory be reached by the network? On success end() has to follow. */
+static int begin(const gin_t *g, struct gi_net_mine *m, const char *call)
 {
-    struct gi_devcomm *d = gi_devcomm_of(g);
-    int st = gi_net_allowed(d, world, call);
-    if (st != GIN_OK)
-        return st;
-    return gi_net_lend(d, m) == GIN_OK ? GIN_OK : gi_fail_context("%s", call);
+    return gi_net_lend(gi_devcomm_of(g), m) == GIN_OK ? GIN_OK : gi_fail_context("%s", call);
 }
 
 static int end(const gin_t *g, int world, const struct gi_net_mine *m, int st)
@@ -129,7 +125,7 @@ int gi_net_put(const gin_t *g, int world, struct gi_core_put *p, const char *cal
     struct gi_net_mine m = {.addr = (void *)(uintptr_t)p->src,
                             .bytes = value ? 0 : p->bytes,
                             .most_copied = GI_CORE_COPY};
-    int st = begin(g, world, &m, call);
+    int st = begin(g, &m, call);
     if (st != GIN_OK)
         return st;
     p->copy = value || m.copy;
@@ -144,7 +140,7 @@ int gi_net_get(const gin_t *g, int world, struct gi_core_get *p, const char *cal
 {
     struct gi_net_ring *x = gi_net_ring_of(g);
     struct gi_net_mine m = {.addr = p->dst, .bytes = p->bytes};
-    int st = begin(g, world, &m, call);
+    int st = begin(g, &m, call);
     if (st != GIN_OK)
         return st;
     p->region = m.region;

@@ -25,7 +25,8 @@ bool gi_net_is_beside(const struct gi_devcomm *d, int world);
 /* May operations of this device communicator to a rank take the network? Else recorded why not. */
 int gi_net_allowed(const struct gi_devcomm *d, int world, const char *call);
 
-/* Each does the whole operation, or records why not. */
+/* Each does the whole operation, or records why not. Of put and get the caller has asked
+ * gi_net_allowed(). */
 int gi_net_put(const gin_t *g, int world, struct gi_core_put *p, const char *call);
 int gi_net_get(const gin_t *g, int world, struct gi_core_get *p, const char *call);
 int gi_net_amo(const gin_t *g, int world, struct gi_core_amo *a, const char *call);
