@@ -165,10 +165,10 @@ static inline struct gi_control *gi_control(const gin_comm_t *comm, int lsa_rank
 int gi_topology_open(gin_comm_t *comm); /* from cards: hosts, node team */
 void gi_topology_close(gin_comm_t *comm);
 
-/* The machine has fewer cores than my host's ranks have threads that poll, or than ranks. */
-static inline bool gi_is_crowded(const gin_comm_t *comm, int threads)
+/* So many cores (gi_os_cores()) are fewer than my host's ranks have threads that poll, or than the
+ * machine has ranks. */
+static inline bool gi_is_crowded(const gin_comm_t *comm, int cores, int threads)
 {
-    int cores = gi_os_cores();
     return cores < threads * comm->node_size || cores < comm->sharing;
 }
 

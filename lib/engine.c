@@ -157,7 +157,7 @@ static int start(struct gi_cuda *c)
     pthread_mutex_init(&e->lock, NULL);
     e->comm = c->comm;
     e->gpu = c->gpu;
-    e->crowded = gi_is_crowded(e->comm, 2);
+    e->crowded = gi_is_crowded(e->comm, gi_os_cores(), 2);
     int st = open_streams(e);
     if (st == GIN_OK) {
         int err = gi_os_thread(&e->thread, run, e, "gin-engine");

@@ -10,7 +10,7 @@
 
 #include "net_drive.h"
 
-#define EAGER    2000u /* idle rounds before it gives cores away; few where they are alone */
+#define EAGER    2000u /* idle rounds before it gives cores away; few where they are scarce */
 #define CROWDED  20u
 #define GIVE_NS  100000u /* between two looks while others drive the network, at first */
 #define GIVE_MAX 4u      /* it doubles so often, after as many looks each */
@@ -130,12 +130,11 @@ static void *run(void *arg)
 {
     struct gi_net_driver *t = arg;
     struct gi_net *n = t->net;
-    int threads = 1 + (int)n->n_drivers;
-    bool crowded = gi_is_crowded(n->comm, threads);
+    int cores = gi_os_cores(), threads = 1 + (int)n->n_drivers;
+    bool crowded = gi_is_crowded(n->comm, cores, threads);
     /* Whoever drives feeds from engines' rings, too; but once he stops they wait for this thread.
      * So it comes back sooner for them, and where cores are few, but not too few, it never sleeps:
      * a wake-up would cost the driver more than its looks do. */
-    int cores = gi_os_cores();
     bool no_core = cores < threads, spare = cores >= threads * n->comm->sharing;
     uint32_t idle = 0, driven = 0, few = 0;
     enum gi_core_others others;
