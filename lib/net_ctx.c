@@ -43,10 +43,13 @@ static void fill_config(struct gi_devcomm *d, uint32_t c, struct gi_core_ctx_con
 static void look_at_files(const struct gi_devcomm *d, uint32_t contexts)
 {
     const gin_comm_t *comm = d->comm;
-    uint64_t limit, left = gi_os_files_left(&limit), far = 0;
+    uint64_t limit, left, far = 0;
+    if (!gi_core_caps(comm->net->core, 0)->fd_each)
+        return;
+    left = gi_os_files_left(&limit);
     for (int r = 0; r < comm->size; r++)
         far += r != comm->rank && (d->lsa_of != NULL || comm->lsa_of[r] < 0);
-    if (gi_core_caps(comm->net->core, 0)->fd_each && left < far * contexts)
+    if (left < far * contexts)
         gi_warn("net",
                 "%llu of %llu descriptors are left, and %u contexts with %llu ranks may take %llu: "
                 "whoever cannot connect takes this rank for lost; raise ulimit -n",

@@ -142,13 +142,14 @@ static int hear_all(const struct gi_devcomm *d, const struct word *mine, struct 
     gin_comm_t *comm = d->comm;
     char files[140];
     int st = gi_comm_gather(comm, mine, all, sizeof(*mine)), again = GIN_OK;
-    blame(comm, all, files, sizeof(files));
     for (int r = 0; st == GIN_OK && r < comm->size; r++) {
-        if (all[r].status == GIN_EAGAIN)
+        if (all[r].status == GIN_EAGAIN) {
             again = GIN_EAGAIN;
-        else if (all[r].status != GIN_OK)
+        } else if (all[r].status != GIN_OK) {
+            blame(comm, all, files, sizeof(files));
             st = gi_fail(all[r].status, "rank %d on host %.63s: %.179s%s", r,
                          comm->cards[r].host_id, all[r].why, files);
+        }
     }
     return st == GIN_OK ? again : st;
 }
