@@ -19,7 +19,7 @@
 #include "boot/boot_id.h"
 #include "boot/boot_tcp.h"
 
-#define ID_MAGIC      0x474e4945u /* another one whenever the bytes behind it change */
+#define ID_MAGIC      0x474e4946u /* another one whenever the bytes behind it change */
 #define ID_ADDRS      3
 #define ID_SECRET     32
 #define BUSY_PAUSE_NS 50000000u
@@ -29,8 +29,7 @@
 /* What the 128 bytes of an id hold. */
 struct id {
     uint32_t magic;
-    uint16_t port; /* of all addresses */
-    uint8_t n_addrs, zero;
+    uint8_t n_addrs, zero[3];
     uint64_t job;
     unsigned char secret[ID_SECRET];
     struct gi_addr_packed addr[ID_ADDRS];
@@ -62,7 +61,6 @@ static int fill_id(const struct gi_env *env, int listener, struct id *id)
     if (e != 0)
         return gi_fail(GIN_ESYS, "random numbers for a unique id: %s", gi_os_strerror(e));
     id->magic = ID_MAGIC;
-    id->port = gi_sock_port(listener);
     for (int i = 0; i < n; i++)
         gi_addr_pack(&addr[i], &id->addr[id->n_addrs++]);
     return GIN_OK;
@@ -149,6 +147,15 @@ static void say_where(struct gi_tcp_job *job)
         gi_addr_text(&job->place[0], job->where);
 }
 
+/* As fill_id() leaves one. */
+static bool is_whole(const struct id *id)
+{
+    bool whole = id->magic == ID_MAGIC && id->n_addrs != 0 && id->n_addrs <= ID_ADDRS;
+    for (int i = 0; whole && i < id->n_addrs; i++)
+        whole = id->addr[i].port != 0;
+    return whole;
+}
+
 int gi_boot_id_open(const struct gi_env *env, const struct gin_unique_id *bytes, int rank, int size,
                     uint64_t deadline, struct gi_boot **boot)
 {
@@ -159,7 +166,7 @@ int gi_boot_id_open(const struct gi_env *env, const struct gin_unique_id *bytes,
 
     (void)env;
     memcpy(&id, bytes, sizeof(id));
-    if (id.magic != ID_MAGIC || id.n_addrs == 0 || id.n_addrs > ID_ADDRS || id.port == 0)
+    if (!is_whole(&id))
         return gi_fail(GIN_EINVAL, "the unique id was not made by gin_unique_id() of this library, "
                                    "or was damaged on its way");
     job.id = id.job;
