@@ -152,6 +152,8 @@ int gi_ofi_place(struct gi_ofi_lane *l, void *at, size_t *room)
 int gi_ofi_know_place(struct gi_ofi_lane *l, int peer, const void *at, size_t len)
 {
     struct place *p = &l->listener->places[peer];
+    if (p->len != 0)
+        return gi_fail(GIN_ESTATE, "rank %d is connected already", peer);
     if (len <= sizeof(p->token) || len - sizeof(p->token) > sizeof(p->address))
         return gi_fail(GIN_EINVAL, "rank %d's name for its listener is no such name", peer);
     memcpy(&p->token, at, sizeof(p->token));

@@ -239,12 +239,10 @@ int gi_ofi_connect(struct gi_net_lane *head, int peer, const void *blob, uint32_
     int st = check_name(l, peer, n, len);
     if (st != GIN_OK)
         return st;
+    if (l->listener != NULL)
+        return gi_ofi_know_place(l, peer, n->address, n->len);
     if (l->peers[peer].addr != FI_ADDR_NOTAVAIL)
         return gi_fail(GIN_ESTATE, "rank %d is connected already", peer);
-    if (l->listener != NULL) {
-        l->peers[peer].addr = l->peers[peer].target = FI_ADDR_UNSPEC - 1;
-        return gi_ofi_know_place(l, peer, n->address, n->len);
-    }
     st = insert(l, n->address, &addr);
     target = addr;
     if (st == GIN_OK && l->domain->target.name_len != 0)
