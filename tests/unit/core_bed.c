@@ -380,6 +380,16 @@ struct gi_core_put bed_make_put(struct bed *b, int from, uint64_t dst, uint64_t 
                                 .region = b->rank[from].region};
 }
 
+struct gi_core_amo bed_fetch_inc(uint64_t off, uint64_t *old)
+{
+    return (struct gi_core_amo){.window = BED_WINDOW,
+                                .off = off,
+                                .op = GIN_I_AMO_FETCH_ADD,
+                                .bytes = 8,
+                                .value = 1,
+                                .old = old};
+}
+
 struct gi_core_action bed_slot(uint32_t slot, uint64_t value, bool strong)
 {
     return (struct gi_core_action){

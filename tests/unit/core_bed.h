@@ -90,6 +90,8 @@ int bed_quiet(struct bed *b, int from, int to); /* until settled */
 /* Put bytes of my memory at `src` to the peer's at `dst`. */
 struct gi_core_put bed_make_put(struct bed *b, int from, uint64_t dst, uint64_t src,
                                 uint64_t bytes);
+/* Add one and fetch, of a word of 8 bytes. */
+struct gi_core_amo bed_fetch_inc(uint64_t off, uint64_t *old);
 struct gi_core_action bed_slot(uint32_t slot, uint64_t value, bool strong);
 
 #endif

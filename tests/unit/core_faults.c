@@ -48,13 +48,8 @@ static void start(struct bed *b, int to, struct traffic *t)
                             .region = r->region,
                             .notice = &t->get.notice};
     gi_core_get(r->ctx, to, &g);
-    struct gi_core_amo a = {.window = BED_WINDOW,
-                            .off = 8,
-                            .op = GIN_I_AMO_FETCH_ADD,
-                            .bytes = 8,
-                            .value = 1,
-                            .old = &t->old,
-                            .notice = &t->amo.notice};
+    struct gi_core_amo a = bed_fetch_inc(8, &t->old);
+    a.notice = &t->amo.notice;
     gi_core_amo(r->ctx, to, &a);
     gi_core_fence(r->ctx, to);
     p.action = bed_slot(1, 1, false);
@@ -306,13 +301,8 @@ static void one_loss(const char *mask, enum way way, unsigned steps)
     if (steps != 0) {
         lose(&b, way);
         /* Whatever had arrived by then, this has not. */
-        struct gi_core_amo a = {.window = BED_WINDOW,
-                                .off = 8,
-                                .op = GIN_I_AMO_FETCH_ADD,
-                                .bytes = 8,
-                                .value = 1,
-                                .old = &t.old,
-                                .notice = &t.amo.notice};
+        struct gi_core_amo a = bed_fetch_inc(8, &t.old);
+        a.notice = &t.amo.notice;
         t.amo = (struct told){.notice.fn = on_notice};
         for (int st = GIN_EAGAIN; st == GIN_EAGAIN;)
             st = gi_core_amo(b.rank[0].ctx, 1, &a);

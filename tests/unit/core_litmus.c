@@ -264,6 +264,16 @@ static unsigned run_mixed(struct bed *b)
     return violations + (bed_signal(b, 1, 0) != 2 * ROUNDS);
 }
 
+/* A put of the source's first word, and a get of where it goes. */
+static void there_and_back(struct bed *b, uint64_t *back, bool copy, struct gi_core_put *p,
+                           struct gi_core_get *g)
+{
+    *p = bed_make_put(b, 0, 64, SRC, 8);
+    p->copy = copy;
+    *g = (struct gi_core_get){
+        .window = BED_WINDOW, .off = 64, .dst = back, .bytes = 8, .region = b->rank[0].region};
+}
+
 /* ---- a get behind a fence reads what was put before it ---- */
 
 static unsigned run_get(struct bed *b)
@@ -271,11 +281,10 @@ static unsigned run_get(struct bed *b)
     uint64_t *src = (uint64_t *)(void *)(b->rank[0].memory + SRC), *back = src + 4096;
     unsigned violations = 0;
     for (uint64_t i = 1; i <= ROUNDS; i++) {
+        struct gi_core_put p;
+        struct gi_core_get g;
         src[0] = i;
-        struct gi_core_put p = bed_make_put(b, 0, 64, SRC, 8);
-        struct gi_core_get g = {
-            .window = BED_WINDOW, .off = 64, .dst = back, .bytes = 8, .region = b->rank[0].region};
-        p.copy = i % 2 != 0;
+        there_and_back(b, back, i % 2 != 0, &p, &g);
         EXPECT_EQ_INT(bed_put(b, 0, 1, &p), GIN_OK);
         EXPECT_EQ_INT(bed_fence(b, 0, 1), GIN_OK);
         EXPECT_EQ_INT(bed_get(b, 0, 1, &g), GIN_OK);
@@ -292,11 +301,10 @@ static unsigned run_replaced(struct bed *b)
     uint64_t *src = (uint64_t *)(void *)(b->rank[0].memory + SRC), *back = src + 4096;
     unsigned violations = 0;
     for (uint64_t i = 1; i <= ROUNDS; i++) {
+        struct gi_core_put p;
+        struct gi_core_get g;
         src[0] = i;
-        struct gi_core_put p = bed_make_put(b, 0, 64, SRC, 8);
-        struct gi_core_get g = {
-            .window = BED_WINDOW, .off = 64, .dst = back, .bytes = 8, .region = b->rank[0].region};
-        p.copy = i % 2 != 0;
+        there_and_back(b, back, i % 2 != 0, &p, &g);
         EXPECT_EQ_INT(bed_get(b, 0, 1, &g), GIN_OK);
         EXPECT_EQ_INT(bed_fence(b, 0, 1), GIN_OK);
         EXPECT_EQ_INT(bed_put(b, 0, 1, &p), GIN_OK);

@@ -388,12 +388,7 @@ TEST(many_replies)
         return;
     memset(seen, 0, sizeof(seen));
     for (int i = 0; i < N; i++) {
-        struct gi_core_amo a = {.window = BED_WINDOW,
-                                .off = 8,
-                                .op = GIN_I_AMO_FETCH_ADD,
-                                .bytes = 8,
-                                .value = 1,
-                                .old = &old[i]};
+        struct gi_core_amo a = bed_fetch_inc(8, &old[i]);
         EXPECT_EQ_INT(bed_amo(&b, 0, 1, &a), GIN_OK);
     }
     EXPECT_EQ_INT(bed_flush(&b, 0), GIN_OK);
@@ -410,12 +405,7 @@ TEST(old_answers_are_nobodys)
     uint64_t old = 7;
     open_plain(&b, "B64", 2);
     struct gi_core_ctx *ctx = b.rank[0].ctx;
-    struct gi_core_amo a = {.window = BED_WINDOW,
-                            .off = 8,
-                            .op = GIN_I_AMO_FETCH_ADD,
-                            .bytes = 8,
-                            .value = 1,
-                            .old = &old};
+    struct gi_core_amo a = bed_fetch_inc(8, &old);
     EXPECT_EQ_INT(gi_core_amo(ctx, 1, &a), GIN_OK);
     const struct gi_core_op *op = ctx->peers[1].first;
     if (!EXPECT(op != NULL))
@@ -463,12 +453,8 @@ TEST(refusals_come_before_acknowledgements)
     for (int i = 0; i < 60; i++) {
         struct bed b = {.seed = pt_random(&state) | 1, .plan.again = 800};
         uint64_t old = 5;
-        struct gi_core_amo a = {.window = BED_FIXED,
-                                .off = 8,
-                                .op = GIN_I_AMO_FETCH_ADD,
-                                .bytes = 8,
-                                .value = 1,
-                                .old = &old};
+        struct gi_core_amo a = bed_fetch_inc(8, &old);
+        a.window = BED_FIXED;
         if (!bed_open(&b, bed_mask("B64"), 2))
             return;
         EXPECT_EQ_INT(bed_amo(&b, 0, 1, &a), GIN_OK);
@@ -489,12 +475,7 @@ TEST(words_of_a_gpu)
     struct gi_core_put p = {
         .action = {.kind = GI_CORE_WORD_ADD, .id = BED_WINDOW, .off = BED_BYTES - 8, .value = 10}};
     EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
-    struct gi_core_amo a = {.window = BED_WINDOW,
-                            .off = BED_BYTES - 8,
-                            .op = GIN_I_AMO_FETCH_ADD,
-                            .bytes = 8,
-                            .value = 1,
-                            .old = &old};
+    struct gi_core_amo a = bed_fetch_inc(BED_BYTES - 8, &old);
     EXPECT_EQ_INT(bed_amo(&b, 0, 1, &a), GIN_OK);
     EXPECT_EQ_INT(bed_flush(&b, 0), GIN_OK);
     EXPECT_EQ_U64(old, 15);

@@ -316,12 +316,7 @@ static void dies(bool under_way)
     EXPECT_EQ_INT(gi_core_peer_status(b.rank[0].ctx, 2, &text), st);
     EXPECT_HAS(text, under_way ? "rank 1 is dead: so the test" : "");
     EXPECT(!gi_core_peer_is_dead(b.rank[0].core, 2));
-    struct gi_core_amo a = {.window = BED_WINDOW,
-                            .off = 8,
-                            .op = GIN_I_AMO_FETCH_ADD,
-                            .bytes = 8,
-                            .value = 1,
-                            .old = &old};
+    struct gi_core_amo a = bed_fetch_inc(8, &old);
     EXPECT_EQ_INT(bed_amo(&b, 2, 0, &a), GIN_OK);
     EXPECT_EQ_INT(bed_flush(&b, 2), GIN_OK);
     EXPECT_EQ_U64(old, 0);
