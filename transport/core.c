@@ -4,7 +4,7 @@
  * that nobody owns, one after the other, so that an application's thread that works on its own
  * context is not disturbed, and one that computes is replaced.
  */
-#include "transport/core_int.h"
+#include "transport/core_stage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +93,7 @@ void gi_core_close(struct gi_core *core)
     for (uint32_t i = 0; i < n; i++)
         free(atomic_load_explicit(&core->ctx[i], memory_order_relaxed));
     free_windows(core);
+    gi_core_stage_close(core);
     free((void *)core->dead);
     for (int r = 0; core->whys != NULL && r < core->config.size; r++)
         free(atomic_load(&core->whys[r]));

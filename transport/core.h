@@ -131,6 +131,13 @@ bool gi_core_peer_is_dead(const struct gi_core *core, int rank);
 
 /* ---- memory ---- */
 
+/*
+ * Memory of a kind that a network cannot register there (GI_NET_DEVICE without mr_hmem) makes a
+ * staged region: bytes go by way of slabs and are copied by the mover (gi_core_stage_open()), which
+ * put, get and atomics see to by themselves. So the kind of memory behind an address of mine is
+ * told by its region: with GPU memory as a source or destination p->region must be given, whatever
+ * gi_core_needs_region() says, and be one of GPU memory; gi_core_gpu() is good for all of it.
+ */
 struct gi_core_region_config {
     struct gi_net_memory_desc memory; /* kind, addr, bytes ...; `remote` is set by the call */
 };
@@ -159,6 +166,39 @@ struct gi_core_piece {
 int gi_core_window_set(struct gi_core *core, uint32_t name, const struct gi_core_piece *pieces,
                        uint32_t n);
 void gi_core_window_drop(struct gi_core *core, uint32_t name);
+
+/* ---- staging (core_stage.c) ---- */
+
+/*
+ * Copies between host memory and memory that the CPU cannot reach. Called by whoever drives a
+ * context, several at a time; none of them blocks. Statuses other than those named are failures,
+ * recorded.
+ */
+struct gi_core_mover {
+    void *arg;
+    /* Begin. *ticket names the copy. GIN_EAGAIN: not now. Host memory is that of gi_core_stage. */
+    int (*copy)(void *arg, uint64_t to, uint64_t from, uint64_t bytes, uint64_t *ticket);
+    /* 1: it has arrived, and what reads there sees it; 0: not yet. */
+    int (*done)(void *arg, uint64_t ticket);
+    /* For an update of a word of a window: the right to apply it, of which there is one in the
+     * rank; until give(). GIN_EAGAIN: somebody else has it. GIN_ENOTSUP: not by this rank. */
+    int (*take)(void *arg, uint32_t window, enum gin_i_amo_op op);
+    void (*give)(void *arg);
+};
+
+struct gi_core_stage_config {
+    /* copy NULL: this rank has no such memory, and reaches others' all the same. */
+    struct gi_core_mover mover;
+    /* gi_core_stage_bytes() of host memory that the mover copies from and to; it belongs to the
+     * core until gi_core_close(). */
+    void *memory;
+};
+uint64_t gi_core_stage_bytes(void);
+/* From now on staged regions can be used. Collective, once; contexts may be open. */
+int gi_core_stage_open(struct gi_core *core, const struct gi_core_stage_config *config);
+bool gi_core_stages(const struct gi_core *core);
+/* Any GPU memory of mine, as a source or destination; not at peers. */
+struct gi_core_region *gi_core_gpu(struct gi_core *core);
 
 /* ---- contexts ---- */
 

@@ -11,7 +11,7 @@
  *   core_msg.c     messages out, credits, acks      core_am.c      messages in, validation
  *   core_bundle.c  many small puts in one message   core_prompt.c  puts with word of delivery
  *   core_watch.c   peers that fall silent           core_error.c   lost peers, refusals
- *   core_settle.c  fence, quiet
+ *   core_settle.c  fence, quiet                   core_stage.c   slabs for what is staged
  *
  * Life of an operation. It gets the context's next number and stands in two queues, of the context
  * and of its peer, until it and all before it there are complete; what follows in the peer's queue
@@ -78,13 +78,14 @@ struct gi_core_key {
 /* A peer's part of a region. */
 struct gi_core_part {
     uint64_t bytes;
-    uint32_t host; /* the CPU there can reach it */
-    uint32_t unused;
+    uint16_t host;   /* the CPU there can reach it */
+    uint16_t staged; /* the network cannot */
 };
 
 struct gi_core_region {
     struct gi_net_mr *mr[GI_CORE_RAILS];
     uint64_t addr, bytes;      /* mine */
+    bool device, staged;       /* the CPU cannot reach my part; the network cannot */
     struct gi_core_part *part; /* by rank; NULL: local only */
     struct gi_core_key *key;   /* by rank * rails + rail */
 };
@@ -102,7 +103,7 @@ struct gi_core_window {
 struct gi_core_place {
     uint64_t key, remote;
     uint64_t run; /* bytes that follow at the same key */
-    bool host;
+    bool host, staged;
 };
 /* GIN_ESTATE, GIN_ERANGE: no such window, or bytes outside of it; quiet. */
 int gi_core_locate(const struct gi_core *core, uint32_t rail, int peer, uint32_t name, uint64_t off,
@@ -428,6 +429,7 @@ struct gi_core {
     const struct gi_net_caps *caps[GI_CORE_RAILS];         /* agreed */
     struct gi_net_caps agreed[GI_CORE_RAILS];              /* what all ranks can keep */
     struct gi_core_window **windows[GI_CORE_WINDOW_PAGES]; /* pages, made when needed */
+    struct gi_core_stage *stage;                           /* NULL: nothing is staged */
     /* Shells of contexts live as long as the core: whoever polls may look at one that is closed. */
     struct gi_core_ctx *_Atomic ctx[GI_CORE_CTXS];
     _Atomic uint32_t n_ctx;

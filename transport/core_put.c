@@ -87,6 +87,8 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
         return st;
     if (GIN_UNLIKELY(put->copy && put->bytes > GI_CORE_COPY))
         return GIN_EINVAL;
+    if (GIN_UNLIKELY(at.staged || (put->region != NULL && put->region->device)))
+        return GIN_ENOTSUP;
     bool single = put->bytes <= at.run && put->bytes <= ctx->plan->piece;
     enum gi_core_way way = gi_core_choose(ctx, p, put, single, at.host);
     if (GIN_UNLIKELY(way == GI_CORE_WAY_WHOLE && !at.host))
@@ -111,12 +113,14 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
 int gi_core_get(struct gi_core_ctx *ctx, int peer, const struct gi_core_get *get)
 {
     struct gi_core_peer *p = &ctx->peers[peer];
-    struct gi_core_place at;
+    struct gi_core_place at = {.run = 0};
     int st = p->status;
     if (get->bytes != 0)
         st = check(ctx, peer, get->window, get->off, get->bytes, &at);
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
+    if (GIN_UNLIKELY(at.staged || (get->region != NULL && get->region->device)))
+        return GIN_ENOTSUP;
     struct gi_core_op *op = gi_core_op_take(ctx, peer, GI_CORE_GET);
     if (op == NULL) {
         gi_core_push(ctx, p);

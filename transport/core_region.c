@@ -12,7 +12,7 @@
 struct blob {
     uint64_t bytes;
     int32_t status;
-    uint32_t host;
+    uint16_t host, staged;
     struct gi_core_key key[];
 };
 
@@ -23,11 +23,25 @@ static void deregister(struct gi_core *core, struct gi_core_region *r)
             core->domain[i]->ops->dereg(core->domain[i], r->mr[i]);
 }
 
+/* Every rail must be able to: an operation does not choose. */
+static bool can_register(const struct gi_core *core, enum gi_net_memory kind)
+{
+    bool can = true;
+    for (uint32_t i = 0; i < core->config.n_domains; i++)
+        can &= kind == GI_NET_HOST ||
+               (kind == GI_NET_DEVICE ? core->caps[i]->mr_hmem : core->caps[i]->mr_dmabuf);
+    return can;
+}
+
 static int register_all(struct gi_core *core, struct gi_core_region *r,
                         const struct gi_net_memory_desc *memory)
 {
     r->addr = (uint64_t)(uintptr_t)memory->addr;
     r->bytes = memory->bytes;
+    r->device = memory->kind != GI_NET_HOST;
+    r->staged = !can_register(core, memory->kind);
+    if (r->staged)
+        return GIN_OK;
     for (uint32_t i = 0; i < core->config.n_domains && memory->bytes != 0; i++) {
         int st = core->domain[i]->ops->reg(core->domain[i], memory, &r->mr[i]);
         if (st != GIN_OK) {
@@ -62,6 +76,7 @@ static void tell(const struct gi_core *core, const struct gi_core_region *r, str
     b->bytes = r->bytes;
     b->status = status;
     b->host = host;
+    b->staged = r->staged;
     for (uint32_t i = 0; i < core->config.n_domains; i++) {
         b->key[i].key = r->mr[i] != NULL ? r->mr[i]->key : 0;
         b->key[i].base = r->mr[i] != NULL ? r->mr[i]->base : 0;
@@ -78,7 +93,8 @@ static int learn(const struct gi_core *core, struct gi_core_region *r, const cha
                        ? b->status
                        : gi_fail(b->status, "rank %d could not register its memory for the network",
                                  rank);
-        r->part[rank] = (struct gi_core_part){.bytes = b->bytes, .host = b->host};
+        r->part[rank] =
+            (struct gi_core_part){.bytes = b->bytes, .host = b->host, .staged = b->staged};
         memcpy(&r->key[(size_t)rank * rails], b->key, rails * sizeof(*b->key));
     }
     return GIN_OK;

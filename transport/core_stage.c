@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Slabs: pinned host memory of the rank, half of it for what leaves, half for what comes, shared by
+ * all contexts. Peers know where it is, and read from it what a message tells them to.
+ */
+#include "transport/core_stage.h"
+
+#include <stdlib.h>
+
+static uint64_t size_of(enum gi_stage_room room)
+{
+    return room == GI_STAGE_OUT || room == GI_STAGE_IN ? GI_STAGE_SLAB : GI_STAGE_CELL;
+}
+
+static uint32_t count_of(enum gi_stage_room room)
+{
+    return size_of(room) == GI_STAGE_SLAB ? GI_STAGE_SLABS : GI_STAGE_CELLS;
+}
+
+uint64_t gi_core_stage_bytes(void)
+{
+    uint64_t all = 0;
+    for (int room = 0; room < GI_STAGE_ROOMS; room++)
+        all += size_of(room) * count_of(room);
+    return all;
+}
+
+static void fill(struct gi_core_stage *s, char *memory)
+{
+    for (int room = 0; room < GI_STAGE_ROOMS; room++) {
+        struct gi_stage_pool *p = &s->pool[room];
+        p->base = memory;
+        p->size = (uint32_t)size_of(room);
+        p->n_free = count_of(room);
+        for (uint32_t i = 0; i < p->n_free; i++)
+            p->free[i] = (uint16_t)(p->n_free - 1 - i);
+        memory += size_of(room) * count_of(room);
+    }
+}
+
+int gi_core_stage_open(struct gi_core *core, const struct gi_core_stage_config *config)
+{
+    const struct gi_core_region_config slabs = {
+        .memory = {
+            .kind = GI_NET_HOST, .addr = config->memory, .bytes = gi_core_stage_bytes(), .fd = -1}};
+    struct gi_core_stage *s = calloc(1, sizeof(*s));
+    int st = s != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "no memory for staging");
+    if (st == GIN_OK && config->memory == NULL)
+        st = gi_fail(GIN_ENOMEM, "no slabs to stage GPU memory by");
+    st = gi_core_all_well(&core->config, st, "its slabs for GPU memory");
+    if (st == GIN_OK)
+        st = gi_core_region_open(core, &slabs, &s->region);
+    if (st != GIN_OK) {
+        free(s);
+        return st;
+    }
+    s->mover = config->mover;
+    s->gpu = (struct gi_core_region){.bytes = UINT64_MAX, .device = true, .staged = true};
+    atomic_flag_clear(&s->lock);
+    fill(s, config->memory);
+    __atomic_store_n(&core->stage, s, __ATOMIC_RELEASE); /* contexts may be in use */
+    return GIN_OK;
+}
+
+void gi_core_stage_close(struct gi_core *core)
+{
+    if (core->stage == NULL)
+        return;
+    gi_core_region_close(core, core->stage->region);
+    free(core->stage);
+    core->stage = NULL;
+}
+
+bool gi_core_stages(const struct gi_core *core)
+{
+    return __atomic_load_n(&core->stage, __ATOMIC_ACQUIRE) != NULL;
+}
+
+struct gi_core_region *gi_core_gpu(struct gi_core *core)
+{
+    struct gi_core_stage *s = __atomic_load_n(&core->stage, __ATOMIC_ACQUIRE);
+    return s != NULL && s->mover.copy != NULL ? &s->gpu : NULL;
+}
+
+static void lock(struct gi_core_stage *s)
+{
+    while (atomic_flag_test_and_set_explicit(&s->lock, memory_order_acquire))
+        GIN_PAUSE();
+}
+
+char *gi_stage_take(struct gi_core_stage *s, enum gi_stage_room room)
+{
+    struct gi_stage_pool *p = &s->pool[room];
+    char *at = NULL;
+    lock(s);
+    if (p->n_free != 0)
+        at = p->base + (size_t)p->free[--p->n_free] * p->size;
+    atomic_flag_clear_explicit(&s->lock, memory_order_release);
+    return at;
+}
+
+void gi_stage_give(struct gi_core_stage *s, enum gi_stage_room room, char *at)
+{
+    struct gi_stage_pool *p = &s->pool[room];
+    lock(s);
+    p->free[p->n_free++] = (uint16_t)((uint64_t)(at - p->base) / p->size);
+    atomic_flag_clear_explicit(&s->lock, memory_order_release);
+}
