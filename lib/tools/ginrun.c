@@ -15,7 +15,8 @@
 #include "tools/ginrun.h"
 
 #define EVENTS      64
-#define STATES_TOLD 16 /* ranks described when time is over */
+#define STATES_TOLD 16         /* ranks described when time is over */
+#define TELLING_NS  500000000u /* for them to say what they wait for */
 
 static const char usage[] =
     "usage: ginrun -n N [options] program [argument ...]\n"
@@ -242,6 +243,8 @@ static void time_over(struct run_job *job)
 {
     int told = 0;
 
+    if (job->ending)
+        return;
     run_say("the time limit of %g s is over; ending %d of %d ranks", job->opt.timeout, job->running,
             job->opt.ranks);
     for (int i = 0; i < job->opt.ranks && told < STATES_TOLD; i++) {
@@ -255,7 +258,15 @@ static void time_over(struct run_job *job)
                                 : "runs",
                 r->barriers);
     }
-    run_end(job, RUN_TIMEOUT);
+    if (run_ask_all(job) > 0)
+        job->told_at = run_now_ns() + TELLING_NS;
+    else
+        run_end(job, RUN_TIMEOUT);
+}
+
+static uint64_t sooner(uint64_t at, uint64_t other)
+{
+    return other != 0 && other < at ? other : at;
 }
 
 /* Milliseconds until the next thing that time brings about; -1: nothing. */
@@ -263,10 +274,9 @@ static int next_in(const struct run_job *job)
 {
     uint64_t now = run_now_ns(), at = UINT64_MAX;
 
-    if (job->limit_at != 0)
-        at = job->limit_at;
-    if (job->kill_at != 0 && job->kill_at < at)
-        at = job->kill_at;
+    at = sooner(at, job->limit_at);
+    at = sooner(at, job->told_at);
+    at = sooner(at, job->kill_at);
     if (at == UINT64_MAX)
         return -1;
     if (at <= now)
@@ -281,6 +291,10 @@ static void on_time(struct run_job *job)
     if (job->limit_at != 0 && now >= job->limit_at) {
         job->limit_at = 0;
         time_over(job);
+    }
+    if (job->told_at != 0 && now >= job->told_at) {
+        job->told_at = 0;
+        run_end(job, RUN_TIMEOUT);
     }
     if (job->kill_at != 0 && now >= job->kill_at)
         run_kill(job);

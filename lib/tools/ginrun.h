@@ -92,6 +92,7 @@ struct run_job {
     int barrier_broken;         /* rank that ended and can never come to a barrier, -1: none */
     bool ending;                /* TERM was sent */
     uint64_t kill_at, limit_at; /* 0: not set */
+    uint64_t told_at;           /* the limit is over, and ranks have had time to say what they do */
     int result;                 /* exit status, -1: nothing failed so far */
     /* standard input of rank 0, where ginrun reads a terminal for it */
     int feed; /* write end of the pipe, -1: none */
@@ -111,6 +112,7 @@ void run_rewatch(struct run_job *job, int fd, enum run_event kind, int rank, uin
 void run_place(struct run_job *job);               /* hosts and local ranks */
 int run_start(struct run_job *job);                /* 0 or an exit status */
 void run_signal_all(struct run_job *job, int sig); /* to every rank's process group */
+int run_ask_all(struct run_job *job);              /* what ranks do: how many will say so */
 void run_reap(struct run_job *job);                /* take note of all that ended */
 void run_end(struct run_job *job, int status);     /* TERM now, KILL later; the job's result */
 void run_exec_event(struct run_job *job);

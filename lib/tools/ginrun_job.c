@@ -284,6 +284,36 @@ void run_signal_all(struct run_job *job, int sig)
             kill(-job->rank[i].pid, sig);
 }
 
+/* It has a handler for the signal, so that it does not die of it. */
+static bool takes(pid_t pid, int sig)
+{
+    char path[64], line[128];
+    unsigned long long caught = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+        if (sscanf(line, "SigCgt: %llx", &caught) == 1)
+            break;
+    if (f != NULL)
+        fclose(f);
+    return (caught >> (sig - 1) & 1) != 0;
+}
+
+/* Those that have joined and listen: the library's handler tells what they wait for. */
+int run_ask_all(struct run_job *job)
+{
+    int n = 0;
+
+    for (int i = 0; i < job->opt.ranks; i++) {
+        const struct run_rank *r = &job->rank[i];
+        if (r->pid > 0 && r->state == RANK_RUNNING && r->initialized && takes(r->pid, SIGUSR1) &&
+            kill(r->pid, SIGUSR1) == 0)
+            n++;
+    }
+    return n;
+}
+
 void run_end(struct run_job *job, int status)
 {
     if (job->result < 0)
