@@ -84,8 +84,9 @@ int perf_scaling_run(void);
 typedef double (*perf_timed_fn)(struct perf *p, const void *what, long iters);
 double perf_timed(struct perf *p, perf_timed_fn run, const void *what, long most);
 
-/* The calling thread on a core that no other rank's has; false, and nothing is changed, where there
- * are fewer cores than ranks. And back, for a thread that inherited it. ginperf_core.c */
+/* The calling thread on a core that no other rank's has; false, and nothing is changed, where this
+ * machine has fewer cores than ranks. Collective. And back, for a thread that inherited it.
+ * ginperf_core.c */
 bool perf_core_own(const struct perf *p);
 void perf_core_any(void);
 
