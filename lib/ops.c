@@ -404,6 +404,14 @@ int gin_i_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at
     return st == GIN_OK ? op_done(&o) : st;
 }
 
+int gin_i_put_value_failed(int st, int x)
+{
+    const char *call = x ? "gin_put_value_x" : "gin_put_value";
+    gi_fail_instead("gin_put", call);
+    gi_fail_instead("gin_put_x", call);
+    return st;
+}
+
 int gin_i_get(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t src,
               gin_at_t dst, size_t bytes, const gin_op_opt_t *opt)
 {

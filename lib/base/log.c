@@ -143,6 +143,17 @@ int gi_fail_context(const char *fmt, ...)
     return last_status;
 }
 
+int gi_fail_instead(const char *was, const char *is)
+{
+    char text[TEXT_MAX_BYTES];
+    size_t len = strlen(was);
+    if (strncmp(last_text, was, len) == 0 && last_text[len] == ':') {
+        snprintf(text, sizeof(text), "%.32s%.*s", is, TEXT_MAX_BYTES - 33, last_text + len);
+        memcpy(last_text, text, sizeof(text));
+    }
+    return last_status;
+}
+
 void gi_set_last_status(int status)
 {
     last_status = status;

@@ -47,6 +47,10 @@ int gi_fail(int status, const char *fmt, ...) GIN_PRINTF(2, 3);
  */
 int gi_fail_context(const char *fmt, ...) GIN_PRINTF(1, 2);
 
+/* The last error's text is said of call `is` where it begins with call `was`; returns the last
+ * status. For calls that are inlined upon others. */
+int gi_fail_instead(const char *was, const char *is);
+
 /* Set the thread's last status without touching the text (success of pointer-returning calls). */
 void gi_set_last_status(int status);
 

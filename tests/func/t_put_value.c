@@ -55,6 +55,13 @@ MP_TEST_N(other_sizes_are_refused, "1 2")
         EXPECT_FAILS(gin_put_value(&mp->g, gin_thread(), gin_world(&mp->g), 0,
                                    gin_at_ptr(&mp->g, word), 1, bad[i], gin_weak_inc(0)),
                      GIN_ERANGE, "put_value");
+    gin_op_opt_t opt = {.flags = 0};
+    EXPECT_FAILS(gin_put_value(&mp->g, gin_thread(), gin_world(&mp->g), mp->size,
+                               gin_at_ptr(&mp->g, word), 1, 8, gin_weak_inc(0)),
+                 GIN_ERANGE, "gin_put_value: ");
+    EXPECT_FAILS(gin_put_value_x(&mp->g, gin_thread(), gin_world(&mp->g), mp->size,
+                                 gin_at_ptr(&mp->g, word), 1, 8, gin_weak_inc(0), &opt),
+                 GIN_ERANGE, "gin_put_value_x: ");
     EXPECT_OK(gin_comm_barrier(mp->comm));
     EXPECT_EQ_U64(gin_read_signal(&mp->g, 0), 0);
     EXPECT_FILLED(word, 32, 0);

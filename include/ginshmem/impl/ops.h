@@ -111,8 +111,9 @@ GIN_OP int gin_put_value_x(const gin_t *g, gin_group_t grp, gin_team_t team, int
 {
     if (GIN_UNLIKELY(bytes - 1 > 7))
         return gin_i_bad_id(g, "gin_put_value: bytes must be 1 to 8, not", bytes, ~(uint64_t)0);
-    return gin_put_x(g, grp, team, peer, dst, gin_at_local(gin_i_value_bytes(&value, bytes)), bytes,
-                     remote, opt);
+    int st = gin_put_x(g, grp, team, peer, dst, gin_at_local(gin_i_value_bytes(&value, bytes)),
+                       bytes, remote, opt);
+    return GIN_LIKELY(st == GIN_OK) ? st : gin_i_put_value_failed(st, opt != NULL);
 }
 
 GIN_OP int gin_put_value(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t dst,

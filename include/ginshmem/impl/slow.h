@@ -34,6 +34,9 @@ GIN_API int gin_i_status(const gin_t *g);
 GIN_API int gin_i_put(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t dst,
                       gin_at_t src, size_t bytes, const gin_action_t *remote,
                       const gin_op_opt_t *opt);
+/* The text of the gin_put() or gin_put_x() that it was speaks of gin_put_value() or of its _x form;
+ * returns st. */
+GIN_API int gin_i_put_value_failed(int st, int x);
 GIN_API int gin_i_get(const gin_t *g, gin_group_t grp, gin_team_t team, int peer, gin_at_t src,
                       gin_at_t dst, size_t bytes, const gin_op_opt_t *opt);
 GIN_API int gin_i_lsa_broadcast(const gin_t *g, gin_group_t grp, gin_at_t dst, gin_at_t src,
