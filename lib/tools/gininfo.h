@@ -22,6 +22,15 @@ enum info_state {
     INFO_MISSING /* not required */
 };
 
+/* A column of a table; a number or text. */
+struct info_cell {
+    const char *key; /* static */
+    char text[40];   /* "": none here */
+    bool number;
+};
+
+#define INFO_CELLS 12
+
 struct info_fact {
     const char *section; /* static */
     char *name;
@@ -30,12 +39,17 @@ struct info_fact {
     char *why;          /* how, or why not; NULL: none */
     const char *origin; /* of variables: static */
     char *def;          /* of variables */
+    struct info_cell *cells;
+    int n_cells; /* a section's facts that have some have the same */
     struct info_fact *next;
 };
 
 /* A fact in the order of calls; value may be NULL, why is a format and may be "". */
 struct info_fact *info_add(const char *section, const char *name, enum info_state state,
                            const char *value, const char *why, ...) GIN_PRINTF(5, 6);
+/* One more column of it. */
+void info_cell(struct info_fact *f, const char *key, const char *text);
+void info_cell_number(struct info_fact *f, const char *key, double value); /* negative: none */
 void info_print_text(FILE *f);
 /* 0, or 1 where gininfo was built without JSON. */
 int info_print_json(FILE *f);
@@ -56,6 +70,14 @@ int info_try_network(char *text, size_t n, bool *asked);
 int info_check(void);
 /* Join the job and ask it; only rank 0 adds facts. GIN_OK or a status. */
 int info_job(int *rank);
+
+/* What the operations cost between pairs of ranks, by all ranks; rounds 0: as many as time allows.
+ * Only rank 0 adds facts. GIN_OK or a status; the communicator is left behind then. */
+int info_probe(int *rank, long rounds, bool all);
+
+/* Class of a network, "A" to "D", and what it means. */
+struct gi_net_caps;
+const char *info_class(const struct gi_net_caps *c, const char **means);
 
 /* process_vm_readv as far as it can be told without a peer: state and text. */
 enum info_state info_cma(char *text, size_t n);

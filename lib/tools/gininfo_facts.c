@@ -52,6 +52,29 @@ struct info_fact *info_add(const char *section, const char *name, enum info_stat
     return f;
 }
 
+static struct info_cell *next_cell(struct info_fact *f, const char *key)
+{
+    if (f->cells == NULL)
+        f->cells = need(calloc(INFO_CELLS, sizeof(*f->cells)));
+    struct info_cell *c = &f->cells[f->n_cells < INFO_CELLS ? f->n_cells++ : INFO_CELLS - 1];
+    c->key = key;
+    return c;
+}
+
+void info_cell(struct info_fact *f, const char *key, const char *text)
+{
+    struct info_cell *c = next_cell(f, key);
+    snprintf(c->text, sizeof(c->text), "%s", text);
+}
+
+void info_cell_number(struct info_fact *f, const char *key, double value)
+{
+    struct info_cell *c = next_cell(f, key);
+    c->number = true;
+    if (value >= 0)
+        snprintf(c->text, sizeof(c->text), "%.3f", value);
+}
+
 void info_free(void)
 {
     while (first != NULL) {
@@ -61,6 +84,7 @@ void info_free(void)
         free(f->value);
         free(f->why);
         free(f->def);
+        free(f->cells);
         free(f);
     }
     last = &first;
@@ -77,8 +101,44 @@ static int width(const struct info_fact *f)
     return (int)w;
 }
 
+/* Width of a column. */
+static int column(const struct info_fact *f, int i)
+{
+    const char *section = f->section;
+    size_t w = strlen(f->cells[i].key);
+    for (; f != NULL; f = f->next)
+        if (strcmp(f->section, section) == 0 && i < f->n_cells && strlen(f->cells[i].text) > w)
+            w = strlen(f->cells[i].text);
+    return (int)w;
+}
+
+/* The first fact with cells of a section brings the line of their keys; widths are kept from it. */
+static void print_cells(FILE *out, const struct info_fact *f, int w)
+{
+    static const char *section;
+    static int widths[INFO_CELLS];
+    if (section == NULL || strcmp(section, f->section) != 0) {
+        section = f->section;
+        fprintf(out, "  %-*s", w, "");
+        for (int i = 0; i < f->n_cells; i++) {
+            widths[i] = column(f, i);
+            fprintf(out, "  %*s", f->cells[i].number ? widths[i] : -widths[i], f->cells[i].key);
+        }
+        fputc('\n', out);
+    }
+    fprintf(out, "  %-*s", w, f->name);
+    for (int i = 0; i < f->n_cells; i++)
+        fprintf(out, "  %*s", f->cells[i].number ? widths[i] : -widths[i],
+                f->cells[i].text[0] != 0 ? f->cells[i].text : "-");
+    fprintf(out, "%s%s\n", f->why != NULL ? "  " : "", f->why != NULL ? f->why : "");
+}
+
 static void print_fact(FILE *out, const struct info_fact *f, int w)
 {
+    if (f->n_cells != 0) {
+        print_cells(out, f, w);
+        return;
+    }
     const char *state = state_word(f->state);
     fprintf(out, "  %-*s", w, f->name);
     if (state != NULL)
@@ -129,9 +189,15 @@ int info_print_json(FILE *out)
         set_text(o, "default", f->def);
         set_text(o, "origin", f->origin);
         set_text(o, "text", f->why);
+        for (int i = 0; i < f->n_cells; i++) {
+            const struct info_cell *c = &f->cells[i];
+            if (c->text[0] != 0)
+                json_object_set_new(
+                    o, c->key, c->number ? json_real(strtod(c->text, NULL)) : json_string(c->text));
+        }
         json_object_set_new(section, f->name, o);
     }
-    int rc = json_dumpf(all, out, JSON_INDENT(2));
+    int rc = json_dumpf(all, out, JSON_INDENT(2) | JSON_REAL_PRECISION(8));
     fputc('\n', out);
     json_decref(all);
     return rc != 0;

@@ -25,19 +25,22 @@ static void number(const char *name, uint64_t value, const char *unlimited, cons
 }
 
 /* How signals are made to follow puts. */
-static void class(const struct gi_net_caps *c)
+const char *info_class(const struct gi_net_caps *c, const char **means)
 {
     bool native = c->amo == GI_NET_AMO_NATIVE;
     if (native && c->amo_ordered)
-        info_add(SECTION, "class", INFO_PLAIN, "A", "ordered, with atomics of its own");
-    else if (c->waw_bytes != 0 && c->saw)
-        info_add(SECTION, "class", INFO_PLAIN, "B",
-                 "ordered; signals ride in immediates or in messages");
-    else if (native && c->amo_fence)
-        info_add(SECTION, "class", INFO_PLAIN, "D", "unordered, atomics with a fence");
-    else
-        info_add(SECTION, "class", INFO_PLAIN, "C",
-                 "unordered: a strong signal waits for the puts before it");
+        return *means = "ordered, with atomics of its own", "A";
+    if (c->waw_bytes != 0 && c->saw)
+        return *means = "ordered; signals ride in immediates or in messages", "B";
+    if (native && c->amo_fence)
+        return *means = "unordered, atomics with a fence", "D";
+    return *means = "unordered: a strong signal waits for the puts before it", "C";
+}
+
+static void class(const struct gi_net_caps *c)
+{
+    const char *means, *name = info_class(c, &means);
+    info_add(SECTION, "class", INFO_PLAIN, name, "%s", means);
 }
 
 static void capabilities(const struct gi_net_caps *c)
