@@ -4,12 +4,13 @@
 # all goes over the network. Runs in the build folder (or finds build/); prints a table.
 #
 #   matrix.sh [-n RANKS] [-m procs|threads] [-f FACTOR] [-w NETWORKS] [-b SECONDS] [-t SECONDS] [-q]
-#             [PROGRAM...]
+#             [-j JOBS] [PROGRAM...]
 #
 # NETWORKS are names of the list below, blanks between them (default: all); PROGRAMs are names as
 # under tests/ (default: all that need no host of their own). -f: so many times fewer rounds;
-# -q: no table, only what failed; -t: deadline of a test, for slow machines. -b: begin at a place that
-# the seed chooses, and nothing new after so many seconds: what is left out is another run's.
+# -q: no table, only what failed; -t: deadline of a test, for slow machines; -j: so many programs at a
+# time. -b: begin at a place that the seed chooses, and nothing new after so many seconds: what is
+# left out is another run's.
 # MATRIX_SEED repeats the dice. With MP_BACKEND=engine in the environment the contexts are of the
 # backend ENGINE.
 # Status 77 where there is no network, 1 where something failed.
@@ -61,8 +62,8 @@ func/t_flush func/t_heap func/t_lsa func/t_put_get func/t_put_value func/t_signa
 func/t_status func/t_team func/t_threads func/t_window litmus/message litmus/order litmus/reset
 litmus/sets litmus/waits providers/failing'
 
-ranks='2 3' mode='' factor=10 quiet=0 wanted='' budget=0 deadline=''
-while getopts 'n:m:f:w:b:t:q' o; do
+ranks='2 3' mode='' factor=10 quiet=0 wanted='' budget=0 deadline='' jobs=1
+while getopts 'n:m:f:w:b:t:j:q' o; do
     case $o in
         n) ranks=$OPTARG ;;
         m) mode=$OPTARG ;;
@@ -70,6 +71,7 @@ while getopts 'n:m:f:w:b:t:q' o; do
         w) wanted=$OPTARG ;;
         b) budget=$OPTARG ;;
         t) deadline=$OPTARG ;;
+        j) jobs=$OPTARG ;;
         q) quiet=1 ;;
         *) exit 2 ;;
     esac
@@ -99,9 +101,9 @@ fi
 over() {
     [ "$budget" != 0 ] && [ $SECONDS -ge "$budget" ]
 }
-log=$(mktemp "${TMPDIR:-/tmp}/matrix.XXXXXX")
-table=$(mktemp "${TMPDIR:-/tmp}/matrix.XXXXXX")
-trap 'rm -f "$log" "$table"' EXIT
+work=$(mktemp -d "${TMPDIR:-/tmp}/matrix.XXXXXX")
+log=$work/log
+trap 'rm -rf "$work"' EXIT
 
 # network NAME: sets the environment; status 1: not here, in the log why
 network() {
@@ -123,35 +125,36 @@ network() {
     [ $? != 77 ]
 }
 
-# cell NETWORK PROGRAM
+# cell NETWORK PROGRAM: its result into a file, and what failed at once to the output
 cell() {
-    local began=$SECONDS rc more=
+    local began=$SECONDS rc result more='' at
+    at=$work/$1.${2//\//.}
     case $2 in providers/failing)
         more=-L # it makes a network of its own, over this provider
-        [ -z "${GINSHMEM_TEST_NET-}" ] || { result=- && return; } ;;
+        [ -z "${GINSHMEM_TEST_NET-}" ] || return ;;
     esac
     # shellcheck disable=SC2086
-    timeout $((budget == 0 ? 600 : 240)) "tests/$2" -n "$ranks" ${mode:+-m "$mode"} ${deadline:+-t "$deadline"} -H ABCDEFGH -f "$factor" $more >"$log" 2>&1
+    timeout $((budget == 0 ? 600 : 240)) "tests/$2" -n "$ranks" ${mode:+-m "$mode"} ${deadline:+-t "$deadline"} -H ABCDEFGH -f "$factor" $more >"$at.log" 2>&1
     rc=$?
     case $rc in
-        0) result=ok ;;
+        0) result="$((SECONDS - began))s" ;;
         77) result=skip ;;
         124 | 137) result=HANG ;;
         *) result=FAIL ;;
     esac
     # it has tests, but none for so few ranks
-    [ $rc = 1 ] && grep -q 'no test of that name' "$log" && rc=77 result=skip
-    ran=$((ran + 1))
-    [ $result != ok ] || result="$((SECONDS - began))s"
+    [ $rc = 1 ] && grep -q 'no test of that name' "$at.log" && rc=77 result=skip
     [ $rc = 0 ] || [ $rc = 77 ] || {
-        failed=$((failed + 1))
         echo "--- $1: $2: $result (GINSHMEM_PROVIDER=${GINSHMEM_PROVIDER-}" \
             "GINSHMEM_TEST_NET=${GINSHMEM_TEST_NET-} GINCONTRACT=${GINCONTRACT-})"
-        grep -v -e '^ok ' -e '^SKIP ' "$log" | head -n 12
-    }
+        grep -v -e '^ok ' -e '^SKIP ' "$at.log" | head -n 12
+    } >"$at.text"
+    [ ! -s "$at.text" ] || cat "$at.text"
+    echo "$result" >"$at.result"
+    rm -f "$at.log" "$at.text"
 }
 
-failed=0 ran=0 columns=
+failed=0 columns=
 for n in $wanted; do
     ! over || break
     if ! network "$n"; then
@@ -162,10 +165,13 @@ for n in $wanted; do
     columns="$columns $n"
     for p in $programs; do
         ! over || break
-        cell "$n" "$p"
-        echo "$p $n $result" >>"$table"
+        cell "$n" "$p" &
+        while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
     done
 done
+wait
+ran=$(find "$work" -name '*.result' | wc -l)
+failed=$((failed + $(find "$work" -name '*.result' -exec grep -l -e FAIL -e HANG {} + | wc -l)))
 if [ -z "$columns" ]; then
     [ $failed = 0 ] && exit 77
     exit 1
@@ -178,7 +184,7 @@ if [ $quiet = 0 ]; then
     for p in $programs; do
         printf '%-20s' "$p"
         for n in $columns; do
-            printf ' %7s' "$(sed -n "s|^$p $n ||p" "$table")"
+            printf ' %7s' "$(cat "$work/$n.${p//\//.}.result" 2>/dev/null || echo -)"
         done
         echo
     done
