@@ -55,7 +55,10 @@ kdirect|efa-direct|contract=efa-direct
 krecv|efa-direct|contract=efa-direct-rx
 kverbs|gincontract|contract=verbs
 kcxi|cxi|contract=cxi
-kloose|cxi|contract=cxi-relaxed'
+kloose|cxi|contract=cxi-relaxed
+kmsg|verbs-msg|contract=verbs-msg
+kquirk|verbs-msg|contract=verbs-msg-old
+kstream|gincontract|contract=stream'
 
 programs='func/t_amo func/t_barrier func/t_barrier_edge func/t_bounds func/t_counter func/t_devcomm
 func/t_flush func/t_heap func/t_lsa func/t_put_get func/t_put_value func/t_signal_basic

@@ -33,17 +33,15 @@ static bool up(struct bed *b, struct mp *mp, const char *provider)
 #endif
 }
 
-/* What contract/ stands in for, where it is loaded. */
+/* What contract/ stands in for, where it is loaded: its profiles' names begin with that. */
 static const char *contract(void)
 {
-    static const struct {
-        const char *profile, *provider;
-    } names[] = {{"efa-direct-rx", "efa-direct"}, {"cxi-relaxed", "cxi"}, {"verbs", "gincontract"}};
+    static const char *const known[] = {"efa-direct", "efa", "cxi", "verbs-msg"};
     const char *p = getenv("GINCONTRACT");
-    for (size_t i = 0; p != NULL && i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(names[i].profile, p) == 0)
-            return names[i].provider;
-    return p;
+    for (size_t i = 0; p != NULL && i < sizeof(known) / sizeof(known[0]); i++)
+        if (strncmp(known[i], p, strlen(known[i])) == 0)
+            return known[i];
+    return p != NULL ? "gincontract" : NULL;
 }
 
 static int next(const struct mp *mp)

@@ -14,6 +14,19 @@ static void answer(struct gc_ep *ep, const struct gc_head *h, enum gc_kind kind,
     gc_packet_queue(ep, k, gc_now() + gc_dice(20000));
 }
 
+/* Its answer, or the end of its connection. */
+static void refuse(struct gc_ep *ep, const struct gc_head *h, int error)
+{
+    fi_addr_t at = error != 0 && ep->p->breaks ? gc_peer_find(ep, &h->from) : FI_ADDR_NOTAVAIL;
+    answer(ep, h, at != FI_ADDR_NOTAVAIL ? GC_RESET : GC_ACK, error);
+    if (error != 0 && ep->p->flushes)
+        gc_peer_died(ep, &h->from);
+    if (at == FI_ADDR_NOTAVAIL)
+        return;
+    ep->av->peer[at].cut = true;
+    gc_peer_flush(ep, at);
+}
+
 /* ---- memory ---- */
 
 /* Where it goes; NULL and *error. */
@@ -153,7 +166,7 @@ static bool arrived_write(struct gc_ep *ep, const struct gc_head *h, const char 
     char *to = place(ep, h, FI_REMOTE_WRITE, &error);
     if (to == NULL) {
         if (h->off == 0)
-            answer(ep, h, GC_ACK, error);
+            refuse(ep, h, error);
         return true;
     }
     if (left == 0 && h->has_imm && ep->eats && !has_receive(ep, "an immediate"))
@@ -168,20 +181,35 @@ static bool arrived_write(struct gc_ep *ep, const struct gc_head *h, const char 
     return true;
 }
 
+static void reply(struct gc_ep *ep, const struct gc_head *h, uint64_t off, const char *bytes,
+                  size_t len)
+{
+    struct gc_packet *k = gc_packet(ep, GC_REPLY, &h->from, len);
+    if (k == NULL)
+        abort();
+    k->h.op = h->op;
+    k->h.off = off;
+    memcpy(gc_bytes(k), bytes, len);
+    gc_packet_queue(ep, k, gc_now() + gc_dice(30000));
+}
+
 static void arrived_add(struct gc_ep *ep, const struct gc_head *h, const char *bytes)
 {
     int error;
-    uint64_t addend, *word = (uint64_t *)(void *)place(ep, h, FI_REMOTE_WRITE, &error);
+    uint64_t addend, old = 0, *word = (uint64_t *)(void *)place(ep, h, FI_REMOTE_WRITE, &error);
     if (word != NULL && (uintptr_t)word % 8 != 0) {
         error = gc_broken(FI_EINVAL, "an atomic on a misaligned word");
         word = NULL;
     }
     if (word != NULL) {
         memcpy(&addend, bytes, 8);
-        __atomic_add_fetch(word, addend, __ATOMIC_ACQ_REL);
+        old = __atomic_fetch_add(word, addend, __ATOMIC_ACQ_REL);
         error = 0;
     }
-    answer(ep, h, GC_ACK, error);
+    if (word != NULL && h->kind == GC_FETCH)
+        reply(ep, h, 0, (const char *)&old, 8);
+    else
+        refuse(ep, h, error);
 }
 
 /* ---- reads ---- */
@@ -191,18 +219,12 @@ static void arrived_read(struct gc_ep *ep, const struct gc_head *h)
     int error;
     const char *from = place(ep, h, FI_REMOTE_READ, &error);
     if (from == NULL) {
-        answer(ep, h, GC_ACK, error);
+        refuse(ep, h, error);
         return;
     }
     for (uint64_t at = 0, part; at < h->total; at += part) {
         part = h->total - at < GC_PART ? h->total - at : GC_PART;
-        struct gc_packet *k = gc_packet(ep, GC_REPLY, &h->from, part);
-        if (k == NULL)
-            abort();
-        k->h.op = h->op;
-        k->h.off = at;
-        memcpy(gc_bytes(k), from + at, part);
-        gc_packet_queue(ep, k, gc_now() + gc_dice(30000));
+        reply(ep, h, at, from + at, part);
     }
 }
 
@@ -219,9 +241,9 @@ static struct gc_op *find_op(const struct gc_ep *ep, uint64_t id)
 static void arrived_reply(struct gc_ep *ep, const struct gc_head *h, const char *bytes)
 {
     struct gc_op *op = find_op(ep, h->op);
-    if (op == NULL || op->kind != GC_READ)
+    if (op == NULL || (op->kind != GC_READ && op->kind != GC_FETCH))
         return;
-    store(op->local + h->off, bytes, h->len);
+    store((op->kind == GC_READ ? op->local : op->result) + h->off, bytes, h->len);
     op->acked += h->len;
     if (op->acked == op->len) {
         gc_op_done(ep, op, 0);
@@ -234,10 +256,21 @@ static void arrived_ack(struct gc_ep *ep, const struct gc_head *h)
     struct gc_op *op = find_op(ep, h->op);
     if (op == NULL)
         return;
-    if (h->error != 0 && ep->p->flushes)
-        ep->av->peer[op->peer].dead = true; /* its connection is */
-    gc_op_done(ep, op, h->error != 0 && ep->p->flushes ? FI_EIO : h->error);
+    bool broken = h->error != 0 && ep->p->flushes;
+    size_t peer = op->peer;
+    gc_op_done(ep, op, broken ? FI_EIO : h->error);
     gc_op_remove(ep, op);
+    if (broken) /* the connection is */
+        gc_peer_died(ep, &ep->av->peer[peer].addr);
+}
+
+static void arrived_reset(struct gc_ep *ep, const struct gc_head *h)
+{
+    fi_addr_t at = gc_peer_find(ep, &h->from);
+    if (at == FI_ADDR_NOTAVAIL)
+        return;
+    ep->av->peer[at].cut = true;
+    gc_peer_flush(ep, at);
 }
 
 static void arrived_welcome(struct gc_ep *ep, const struct gc_head *h)
@@ -252,12 +285,18 @@ bool gc_arrive(struct gc_ep *ep, const struct gc_head *h, const char *bytes)
     switch ((enum gc_kind)h->kind) {
     case GC_WRITE: return arrived_write(ep, h, bytes);
     case GC_MSG: return arrived_msg(ep, h, bytes);
-    case GC_ADD: arrived_add(ep, h, bytes); return true;
+    case GC_ADD:
+    case GC_FETCH: arrived_add(ep, h, bytes); return true;
     case GC_READ: arrived_read(ep, h); return true;
     case GC_REPLY: arrived_reply(ep, h, bytes); return true;
     case GC_ACK: arrived_ack(ep, h); return true;
     case GC_HELLO: answer(ep, h, GC_WELCOME, 0); return true;
     case GC_WELCOME: arrived_welcome(ep, h); return true;
+    case GC_RESET: arrived_reset(ep, h); return true;
+    case GC_CONNECT:
+    case GC_ACCEPT:
+    case GC_REJECT:
+    case GC_BYE: gc_conn_arrived(ep, h); return true;
     case GC_KINDS: break;
     }
     return true;

@@ -39,7 +39,8 @@ enum gc_imm {
     GC_IMM_RECV
 }; /* claimed only; takes no receive; takes one */
 enum gc_full { GC_FULL_QUEUES, GC_FULL_STALLS, GC_FULL_BREAKS }; /* a message finds no receive */
-enum gc_dead { GC_DEAD_ERROR, GC_DEAD_AGAIN, GC_DEAD_SILENT };   /* how a dead peer shows */
+enum gc_dead { GC_DEAD_ERROR, GC_DEAD_ONCE, GC_DEAD_AGAIN, GC_DEAD_SILENT }; /* how it shows */
+enum gc_add { GC_ADD_PLAIN, GC_ADD_BOTH, GC_ADD_FETCHING, GC_ADD_WRONG };    /* atomics */
 
 struct gc_profile {
     const char *name, *provider, *fabric, *domain;
@@ -50,6 +51,7 @@ struct gc_profile {
     enum gc_imm imm;
     enum gc_full full;
     enum gc_dead dead;
+    enum gc_add adds;
     bool manual;        /* nothing moves unless the queue is read */
     bool handshake;     /* EAGAIN until the peer has answered */
     bool early;         /* a write may be complete here long before it is there */
@@ -58,8 +60,12 @@ struct gc_profile {
     bool overrun;       /* a full queue is the end of it */
     bool known_only;    /* writes from whom the target does not know are refused */
     bool wait_fd;
-    bool flushes;  /* one error, and all else to that peer is cancelled */
-    bool negative; /* error codes of completions may be negative */
+    bool flushes;   /* one error, and all else to that peer is cancelled */
+    bool negative;  /* error codes of completions may be negative */
+    bool connected; /* endpoints have one peer each (FI_EP_MSG) */
+    bool breaks;    /* a wrong key ends the connection, and what is sent is lost in silence */
+    bool wakes;     /* sleepers are woken for nothing, or told not to sleep */
+    bool vague;     /* what cannot be posted is refused as if there were no room */
 };
 
 const struct gc_profile *gc_profile(void);
@@ -106,16 +112,24 @@ enum gc_kind {
     GC_ADD,
     GC_MSG,
     GC_READ,
+    GC_FETCH,
     GC_KINDS,
     GC_REPLY,
     GC_ACK,
     GC_HELLO,
-    GC_WELCOME
+    GC_WELCOME,
+    GC_RESET,
+    GC_CONNECT,
+    GC_ACCEPT,
+    GC_REJECT,
+    GC_BYE
 };
 
 struct gc_peer {
     struct gc_addr addr;
     bool asked, met, dead;
+    bool cut; /* its connection broke: nothing arrives any more, either way */
+    bool told;
     uint64_t due[GC_KINDS]; /* of the last one in each order */
     bool fenced;            /* scratch of one step */
 };
@@ -126,6 +140,15 @@ struct gc_av {
     struct gc_peer *peer;
     size_t n, room;
     struct gc_ep *ep;
+};
+
+/* Events of connections. */
+struct gc_eq {
+    struct fid_eq fid;
+    pthread_mutex_t lock; /* taken last */
+    struct gc_event *first, **last;
+    struct gc_pep *peps;
+    unsigned users;
 };
 
 struct gc_entry {
@@ -156,7 +179,8 @@ struct gc_op {
     uint64_t floor; /* of its parts' times */
     size_t peer;
     void *context;
-    char *local;
+    char *local, *result;
+    struct gc_mr *mr;
     char inject[GC_INJECT];
     bool completes, completed, sent;
     int error;
@@ -164,6 +188,7 @@ struct gc_op {
 
 struct gc_recv {
     struct gc_recv *next;
+    struct gc_mr *mr;
     void *context;
     char *bytes;
     size_t len;
@@ -206,7 +231,9 @@ struct gc_ep {
     struct gc_cq *tx_cq, *rx_cq;
     struct gc_av *av;
     bool selective, enabled, ordered;
-    bool eats; /* immediates take receives */
+    bool eats;                                                 /* immediates take receives */
+    enum gc_state { GC_IDLE, GC_BEGUN, GC_UP, GC_DOWN } state; /* where it has one peer */
+    struct gc_eq *eq;
     int fd;
     struct gc_addr self;
     size_t tx_used, rx_used;
@@ -247,6 +274,7 @@ struct gc_mr *gc_mr_find(struct gc_ep *ep, uint64_t key);
 int gc_mr_local(struct gc_domain *d, const void *addr, size_t len, void *desc, const char *what);
 
 bool gc_cq_room(const struct gc_cq *cq);
+void gc_cq_ring(struct gc_cq *cq);
 void gc_cq_add(struct gc_cq *cq, const struct fi_cq_data_entry *e, fi_addr_t from,
                struct gc_ep *tx);
 void gc_cq_fail(struct gc_cq *cq, void *context, uint64_t flags, int error, struct gc_ep *tx);
@@ -265,7 +293,24 @@ void gc_packet_queue(struct gc_ep *ep, struct gc_packet *k, uint64_t due);
 void gc_op_done(struct gc_ep *ep, struct gc_op *op, int error);
 void gc_op_remove(struct gc_ep *ep, struct gc_op *op);
 void gc_peer_died(struct gc_ep *ep, const struct gc_addr *to);
+/* One error has broken the connection: what else is under way is cancelled. */
+void gc_peer_flush(struct gc_ep *ep, fi_addr_t at);
+int gc_packet_send(int fd, const struct gc_packet *k);
+int gc_socket(struct gc_addr *self);
 fi_addr_t gc_peer_find(const struct gc_ep *ep, const struct gc_addr *a);
+
+/* conn.c: endpoints that have one peer each. */
+int gc_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
+               void *context);
+int gc_passive_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
+                    void *context);
+int gc_conn_open(struct gc_ep *ep, struct fid *handle); /* with the endpoint */
+void gc_conn_close(struct gc_ep *ep);
+void gc_conn_bind(struct gc_ep *ep, struct gc_eq *eq);
+void gc_conn_died(struct gc_ep *ep);
+void gc_conn_arrived(struct gc_ep *ep, const struct gc_head *h);
+struct fi_info *gc_info(const struct fi_info *hints);
+extern struct fi_ops_cm gc_conn_cm;
 
 /* arrive.c: false: not now, there is no receive for it. */
 bool gc_arrive(struct gc_ep *ep, const struct gc_head *h, const char *bytes);

@@ -13,7 +13,7 @@ static struct gc_cq *of(struct fid *fid)
     return (struct gc_cq *)(void *)fid;
 }
 
-static void ring(struct gc_cq *cq)
+void gc_cq_ring(struct gc_cq *cq)
 {
     uint64_t one = 1;
     if (cq->bell >= 0 && write(cq->bell, &one, sizeof(one)) < 0)
@@ -46,7 +46,7 @@ void gc_cq_add(struct gc_cq *cq, const struct fi_cq_data_entry *e, fi_addr_t fro
     }
     cq->ring[(cq->first + cq->n) % cq->room] = (struct gc_entry){*e, from, tx};
     __atomic_store_n(&cq->n, cq->n + 1, __ATOMIC_RELEASE);
-    ring(cq);
+    gc_cq_ring(cq);
 }
 
 void gc_cq_fail(struct gc_cq *cq, void *context, uint64_t flags, int error, struct gc_ep *tx)
@@ -60,7 +60,7 @@ void gc_cq_fail(struct gc_cq *cq, void *context, uint64_t flags, int error, stru
     x->tx = tx;
     *cq->last_error = x;
     cq->last_error = &x->next;
-    ring(cq);
+    gc_cq_ring(cq);
 }
 
 void gc_cq_forget(struct gc_cq *cq, struct gc_ep *ep)
@@ -160,7 +160,8 @@ int gc_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
         pthread_mutex_lock(&cq->d->lock);
         if (cq->bell < 0)
             rc = gc_broken(-FI_EINVAL, "waiting for a queue that cannot be waited for");
-        else if (cq->n != 0 || cq->errors != NULL || cq->overrun)
+        else if (cq->n != 0 || cq->errors != NULL || cq->overrun ||
+                 (cq->d->p->wakes && gc_dice(8) == 0))
             rc = -FI_EAGAIN;
         else if (read(cq->bell, &rings, sizeof(rings)) < 0)
             rings = 0;

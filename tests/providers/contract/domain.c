@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "tests/providers/contract/contract.h"
 
-#define MOST_EPS 128
+#define MOST_EPS 1024
 
 /* ---- the device ---- */
 
@@ -36,9 +36,13 @@ static void *device(void *arg)
     pthread_mutex_lock(&d->lock);
     while (!d->stop) {
         uint64_t due, ring;
-        for (struct gc_ep *ep = d->eps; ep != NULL; ep = ep->next)
-            if (ep->enabled)
-                gc_nic_step(ep);
+        for (struct gc_ep *ep = d->eps; ep != NULL; ep = ep->next) {
+            if (!ep->enabled)
+                continue;
+            gc_nic_step(ep);
+            if (d->p->wakes && gc_dice(100) == 0)
+                gc_cq_ring(ep->rx_cq);
+        }
         nfds_t n = what_to_wait_for(d, fds, &due);
         pthread_mutex_unlock(&d->lock);
         uint64_t now = gc_now(), ns = due <= now ? 1000 : due - now;
@@ -123,8 +127,11 @@ static int fabric_close(struct fid *fid)
 }
 
 static struct fi_ops fabric_fi = {.size = sizeof(fabric_fi), .close = fabric_close};
-static struct fi_ops_fabric fabric_ops = {
-    .size = sizeof(fabric_ops), .domain = domain_open, .trywait = gc_trywait};
+static struct fi_ops_fabric fabric_ops = {.size = sizeof(fabric_ops),
+                                          .domain = domain_open,
+                                          .passive_ep = gc_passive_open,
+                                          .eq_open = gc_eq_open,
+                                          .trywait = gc_trywait};
 
 int gc_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
 {

@@ -61,6 +61,8 @@ static int ep_close(struct fid *fid)
         pthread_mutex_unlock(&d->lock);
         return gc_broken(-FI_EBUSY, "an endpoint is closed before the memory bound to it");
     }
+    if (ep->p->connected)
+        gc_conn_close(ep);
     unlink_ep(ep);
     close(ep->fd);
     drop_all(ep);
@@ -101,7 +103,9 @@ static int ep_bind(struct fid *fid, struct fid *to, uint64_t flags)
     pthread_mutex_lock(&ep->d->lock);
     if (to->fclass == FI_CLASS_CQ)
         rc = bind_cq(ep, (struct gc_cq *)(void *)to, flags);
-    else if (to->fclass == FI_CLASS_AV)
+    else if (to->fclass == FI_CLASS_EQ && ep->p->connected)
+        gc_conn_bind(ep, (struct gc_eq *)(void *)to), rc = 0;
+    else if (to->fclass == FI_CLASS_AV && !ep->p->connected)
         rc = bind_av(ep, (struct gc_av *)(void *)to);
     pthread_mutex_unlock(&ep->d->lock);
     return rc;
@@ -115,6 +119,8 @@ static int ep_control(struct fid *fid, int command, void *arg)
         return -FI_ENOSYS;
     if (ep->tx_cq == NULL || ep->rx_cq == NULL)
         return gc_broken(-FI_ENOCQ, "an endpoint is enabled without a queue");
+    if (ep->p->connected && ep->eq == NULL)
+        return gc_broken(-FI_ENOEQ, "an endpoint is enabled without a queue of events");
     if (ep->av == NULL)
         return gc_broken(-FI_ENOAV, "an endpoint is enabled without an address vector");
     pthread_mutex_lock(&ep->d->lock);
@@ -148,23 +154,23 @@ static struct fi_ops_ep ep_ops = {.size = sizeof(ep_ops), .setopt = ep_setopt};
 static struct fi_ops_cm ep_cm = {.size = sizeof(ep_cm), .getname = ep_getname};
 
 /* A socket with a name that the system chooses, and that leaves nothing behind. */
-static int open_socket(struct gc_ep *ep)
+int gc_socket(struct gc_addr *self)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     socklen_t len = sizeof(a);
     int size = 1 << 20;
-    ep->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (ep->fd < 0)
-        return -FI_ENOMEM;
-    if (bind(ep->fd, (struct sockaddr *)&a, sizeof(a.sun_family)) != 0 ||
-        getsockname(ep->fd, (struct sockaddr *)&a, &len) != 0) {
-        close(ep->fd);
-        return -FI_ENOMEM;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    if (bind(fd, (struct sockaddr *)&a, sizeof(a.sun_family)) != 0 ||
+        getsockname(fd, (struct sockaddr *)&a, &len) != 0) {
+        close(fd);
+        return -1;
     }
-    setsockopt(ep->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-    memcpy(ep->self.name, a.sun_path, sizeof(ep->self.name));
-    ep->self.id = gc_now() << 20 ^ (uint64_t)getpid() << 44 ^ gc_dice(1u << 20);
-    return 0;
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    memcpy(self->name, a.sun_path, sizeof(self->name));
+    self->id = gc_now() << 20 ^ (uint64_t)getpid() << 44 ^ gc_dice(1u << 20);
+    return fd;
 }
 
 int gc_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **out, void *context)
@@ -181,13 +187,16 @@ int gc_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **
     ep->last_recv = &ep->recvs;
     ep->last_kept = &ep->kept;
     ep->out.next = ep->out.prev = &ep->out;
-    if (open_socket(ep) != 0) {
+    ep->fd = gc_socket(&ep->self);
+    if (ep->fd < 0 || (ep->p->connected && gc_conn_open(ep, info->handle) != 0)) {
+        if (ep->fd >= 0)
+            close(ep->fd);
         free(ep);
         return -FI_ENOMEM;
     }
     ep->fid.fid = (struct fid){.fclass = FI_CLASS_EP, .context = context, .ops = &ep_fi};
     ep->fid.ops = &ep_ops;
-    ep->fid.cm = &ep_cm;
+    ep->fid.cm = ep->p->connected ? &gc_conn_cm : &ep_cm;
     ep->fid.msg = &gc_ops_msg;
     ep->fid.rma = &gc_ops_rma;
     ep->fid.atomic = &gc_ops_atomic;

@@ -13,7 +13,8 @@ static bool differs(const char *wanted, const char *mine)
 static bool suits_endpoint(const struct gc_profile *p, const struct fi_info *h)
 {
     uint64_t mode = p->mode & ~FI_RX_CQ_DATA;
-    if (h->ep_attr != NULL && h->ep_attr->type != FI_EP_UNSPEC && h->ep_attr->type != FI_EP_RDM)
+    enum fi_ep_type type = p->connected ? FI_EP_MSG : FI_EP_RDM;
+    if (h->ep_attr != NULL && h->ep_attr->type != FI_EP_UNSPEC && h->ep_attr->type != type)
         return false;
     if (h->ep_attr != NULL && h->ep_attr->max_msg_size > p->max_rma)
         return false;
@@ -70,7 +71,7 @@ static void fill_endpoint(const struct gc_profile *p, const struct fi_info *h, s
     /* Order that costs nothing is given without asking. */
     i->tx_attr->msg_order = tx | (p->order & ~FI_ORDER_WAW & ~FI_ORDER_RMA_WAW);
     i->rx_attr->msg_order = rx | (p->order & ~FI_ORDER_WAW & ~FI_ORDER_RMA_WAW);
-    i->ep_attr->type = FI_EP_RDM;
+    i->ep_attr->type = p->connected ? FI_EP_MSG : FI_EP_RDM;
     i->ep_attr->max_msg_size = p->max_rma;
     if ((tx & rx & (FI_ORDER_WAW | FI_ORDER_RMA_WAW)) != 0)
         i->ep_attr->max_order_waw_size = p->max_rma;
@@ -85,16 +86,12 @@ static void fill_endpoint(const struct gc_profile *p, const struct fi_info *h, s
     i->tx_attr->mode = i->rx_attr->mode = i->mode;
 }
 
-int gc_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
-               const struct fi_info *hints, struct fi_info **info)
+struct fi_info *gc_info(const struct fi_info *hints)
 {
     const struct gc_profile *p = gc_profile();
-    (void)version, (void)node, (void)service, (void)flags;
-    if (p == NULL || !suits(p, hints))
-        return -FI_ENODATA;
     struct fi_info *i = fi_allocinfo();
     if (i == NULL)
-        return -FI_ENOMEM;
+        return NULL;
     i->fabric_attr->name = strdup(p->fabric); /* libfabric adds the provider's */
     fill_domain(p, i->domain_attr);
     i->caps = hints != NULL && hints->caps != 0 ? hints->caps : p->caps;
@@ -104,6 +101,16 @@ int gc_getinfo(uint32_t version, const char *node, const char *service, uint64_t
         i->mode |= FI_RX_CQ_DATA;
     i->addr_format = FI_ADDR_PSMX; /* none of the usual ones */
     fill_endpoint(p, hints, i);
-    *info = i;
-    return 0;
+    return i;
+}
+
+int gc_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+               const struct fi_info *hints, struct fi_info **info)
+{
+    const struct gc_profile *p = gc_profile();
+    (void)version, (void)node, (void)service, (void)flags;
+    if (p == NULL || !suits(p, hints))
+        return -FI_ENODATA;
+    *info = gc_info(hints);
+    return *info != NULL ? 0 : -FI_ENOMEM;
 }

@@ -10,11 +10,26 @@ static struct gc_mr *of(struct fid *fid)
     return (struct gc_mr *)(void *)fid;
 }
 
+static bool in_use(const struct gc_mr *mr)
+{
+    for (const struct gc_ep *ep = mr->d->eps; ep != NULL; ep = ep->next) {
+        for (const struct gc_op *op = ep->ops; op != NULL; op = op->next)
+            if (op->mr == mr && !op->completed)
+                return true;
+        for (const struct gc_recv *r = ep->recvs; r != NULL; r = r->next)
+            if (r->mr == mr)
+                return true;
+    }
+    return false;
+}
+
 static int mr_close(struct fid *fid)
 {
     struct gc_mr *mr = of(fid);
     struct gc_domain *d = mr->d;
     pthread_mutex_lock(&d->lock);
+    if (in_use(mr))
+        gc_broken(0, "memory is given back that an operation under way uses");
     struct gc_mr **at = &d->mrs;
     while (*at != mr)
         at = &(*at)->next;

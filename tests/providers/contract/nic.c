@@ -71,7 +71,7 @@ static enum gc_kind order_of(const struct gc_ep *ep, enum gc_kind kind)
     bool all = ep->ordered && (ep->p->order & FI_ORDER_SAW) != 0;
     if (all)
         return GC_WRITE;
-    if (kind == GC_WRITE || kind == GC_ADD)
+    if (kind == GC_WRITE || kind == GC_ADD || kind == GC_FETCH)
         return ep->ordered ? GC_WRITE : GC_KINDS;
     return kind == GC_MSG && (ep->p->order & FI_ORDER_SAS) != 0 ? GC_MSG : GC_KINDS;
 }
@@ -81,6 +81,7 @@ void gc_op_done(struct gc_ep *ep, struct gc_op *op, int error)
     static const uint64_t flags[] = {[GC_WRITE] = FI_RMA | FI_WRITE,
                                      [GC_READ] = FI_RMA | FI_READ,
                                      [GC_MSG] = FI_MSG | FI_SEND,
+                                     [GC_FETCH] = FI_ATOMIC | FI_READ,
                                      [GC_ADD] = FI_ATOMIC | FI_WRITE};
     struct fi_cq_data_entry e = {.op_context = op->context, .flags = flags[op->kind]};
     if (op->completed)
@@ -142,6 +143,13 @@ static bool send_part(struct gc_ep *ep, struct gc_op *op)
     return true;
 }
 
+/* Complete before it has arrived. */
+static bool is_early(const struct gc_ep *ep, const struct gc_op *op)
+{
+    return ep->p->early && op->kind != GC_READ && op->kind != GC_FETCH &&
+           (op->flags & FI_DELIVERY_COMPLETE) == 0;
+}
+
 /* False: no more of them now. */
 static bool cut(struct gc_ep *ep, struct gc_op *op)
 {
@@ -152,19 +160,29 @@ static bool cut(struct gc_ep *ep, struct gc_op *op)
         if (ep->out_n >= MOST_OUT || !send_part(ep, op))
             return false;
     op->sent = true;
-    if (ep->p->early && op->kind != GC_READ && (op->flags & FI_DELIVERY_COMPLETE) == 0)
+    if (is_early(ep, op))
         gc_op_done(ep, op, 0);
     return true;
 }
 
 static void fail_to_dead(struct gc_ep *ep, struct gc_op *op)
 {
+    struct gc_peer *peer = &ep->av->peer[op->peer];
     op->sent = true;
-    if (ep->p->dead == GC_DEAD_ERROR) {
+    if (ep->p->dead == GC_DEAD_ERROR && !peer->cut) {
         gc_op_done(ep, op, ep->p->flushes ? FI_ECANCELED : FI_EHOSTUNREACH);
         gc_op_remove(ep, op);
-    } else if (ep->p->early && op->kind != GC_READ && (op->flags & FI_DELIVERY_COMPLETE) == 0) {
+    } else if (ep->p->dead == GC_DEAD_ONCE && !peer->told && !peer->cut) {
+        peer->told = true;
+        gc_op_done(ep, op, FI_ENOTCONN);
+        gc_op_remove(ep, op);
+    } else if (is_early(ep, op)) {
         gc_op_done(ep, op, 0);
+        if (peer->cut)
+            gc_op_remove(ep, op);
+    } else if (peer->cut) { /* the only ones that tell of a loss */
+        gc_op_done(ep, op, FI_ENOTCONN);
+        gc_op_remove(ep, op);
     }
 }
 
@@ -178,7 +196,7 @@ static void cut_all(struct gc_ep *ep)
         next = op->next;
         if (op->sent)
             continue;
-        if (peer->dead) {
+        if (peer->dead || peer->cut) {
             fail_to_dead(ep, op);
             continue;
         }
@@ -192,13 +210,13 @@ static void cut_all(struct gc_ep *ep)
 
 /* ---- the wire ---- */
 
-static int transmit(struct gc_ep *ep, struct gc_packet *k)
+int gc_packet_send(int fd, const struct gc_packet *k)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     memcpy(a.sun_path, k->to.name, sizeof(k->to.name));
     socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 6);
     ssize_t rc =
-        sendto(ep->fd, &k->h, sizeof(k->h) + k->h.len, MSG_NOSIGNAL, (struct sockaddr *)&a, len);
+        sendto(fd, &k->h, sizeof(k->h) + k->h.len, MSG_NOSIGNAL, (struct sockaddr *)&a, len);
     return rc >= 0 ? 0 : errno;
 }
 
@@ -213,7 +231,7 @@ static void release(struct gc_ep *ep)
             skip |= full[i] == k->to.id;
         if (skip)
             continue;
-        int rc = transmit(ep, k);
+        int rc = gc_packet_send(ep->fd, k);
         if (rc == EAGAIN || rc == ENOBUFS) {
             if (n == 16)
                 return;
@@ -235,8 +253,14 @@ void gc_peer_died(struct gc_ep *ep, const struct gc_addr *to)
     if (at == FI_ADDR_NOTAVAIL || ep->av->peer[at].dead)
         return;
     ep->av->peer[at].dead = true;
-    if (ep->p->dead != GC_DEAD_ERROR)
-        return;
+    if (ep->p->connected)
+        gc_conn_died(ep);
+    if (ep->p->dead == GC_DEAD_ERROR || ep->p->dead == GC_DEAD_ONCE)
+        gc_peer_flush(ep, at);
+}
+
+void gc_peer_flush(struct gc_ep *ep, fi_addr_t at)
+{
     for (struct gc_op *op = ep->ops, *next; op != NULL; op = next) {
         next = op->next;
         if (op->peer == at)
@@ -269,6 +293,15 @@ static void keep(struct gc_ep *ep, const struct gc_head *h, const char *bytes)
     ep->last_kept = &k->next;
 }
 
+/* Of a source that the target has cut off: nobody is told. */
+static bool is_lost(const struct gc_ep *ep, const struct gc_head *h)
+{
+    bool ends = ep->p->breaks || ep->p->flushes;
+    fi_addr_t at = ends ? gc_peer_find(ep, &h->from) : FI_ADDR_NOTAVAIL;
+    const struct gc_peer *peer = at != FI_ADDR_NOTAVAIL ? &ep->av->peer[at] : NULL;
+    return peer != NULL && (peer->cut || (peer->dead && ep->p->flushes));
+}
+
 static void take_in(struct gc_ep *ep)
 {
     static _Thread_local _Alignas(16) char buf[sizeof(struct gc_head) + GC_PART];
@@ -282,6 +315,8 @@ static void take_in(struct gc_ep *ep)
         memcpy(&h, buf, sizeof(h));
         if (h.magic != MAGIC || h.to != ep->self.id || (size_t)n != sizeof(h) + h.len)
             continue; /* for another one that had this name */
+        if (is_lost(ep, &h))
+            continue;
         bool behind = h.kind == GC_MSG && ep->kept != NULL;
         if (behind || !gc_arrive(ep, &h, buf + sizeof(h)))
             keep(ep, &h, buf + sizeof(h));

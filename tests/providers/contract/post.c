@@ -16,6 +16,10 @@ static int check_target(const struct gc_ep *ep, fi_addr_t addr, const char *what
 {
     if (!ep->enabled)
         return gc_broken(-FI_EOPBADSTATE, "%s on an endpoint that is not enabled", what);
+    if (ep->p->connected)
+        return ep->state == GC_UP || ep->state == GC_DOWN
+                   ? 0
+                   : gc_broken(-FI_ENOTCONN, "%s before the endpoint is connected", what);
     if (addr >= ep->av->n)
         return gc_broken(-FI_EINVAL, "%s to an address that was not inserted", what);
     return 0;
@@ -59,7 +63,7 @@ static int room(struct gc_ep *ep, fi_addr_t addr)
     struct gc_peer *peer = &ep->av->peer[addr];
     if (ep->p->handshake && !peer->met)
         return say_hello(ep, peer);
-    if (peer->dead && ep->p->dead == GC_DEAD_AGAIN)
+    if (peer->dead && (ep->p->dead == GC_DEAD_AGAIN || (ep->p->dead == GC_DEAD_ONCE && peer->told)))
         return -FI_EAGAIN;
     return ep->tx_used >= ep->p->tx || gc_dice(64) == 0 ? -FI_EAGAIN : 0;
 }
@@ -83,7 +87,7 @@ static struct gc_op *new_op(struct gc_ep *ep, enum gc_kind kind, fi_addr_t addr,
 static void put_in(struct gc_ep *ep, struct gc_op *op)
 {
     uint64_t one = 1;
-    if ((op->flags & FI_INJECT) != 0) {
+    if ((op->flags & FI_INJECT) != 0 || op->kind == GC_FETCH) {
         memcpy(op->inject, op->local, op->len);
         op->local = op->inject;
     }
@@ -97,6 +101,8 @@ static void put_in(struct gc_ep *ep, struct gc_op *op)
 /* The whole of a post but for what is its kind's; under the lock. */
 static int post(struct gc_ep *ep, struct gc_op *like, fi_addr_t addr, void *context)
 {
+    if (ep->p->connected)
+        addr = 0; /* whatever it says */
     int rc = room(ep, addr);
     if (rc != 0)
         return rc;
@@ -107,12 +113,20 @@ static int post(struct gc_ep *ep, struct gc_op *like, fi_addr_t addr, void *cont
     if (op == NULL)
         return -FI_ENOMEM;
     op->local = like->local;
+    op->result = like->result;
+    op->mr = like->mr;
     op->len = like->len;
     op->addr = like->addr;
     op->key = like->key;
     op->imm = like->imm;
     put_in(ep, op);
     return 0;
+}
+
+static struct gc_mr *desc_of(const struct gc_ep *ep, void **desc, uint64_t flags)
+{
+    bool used = (ep->p->mr_mode & FI_MR_LOCAL) != 0 && (flags & FI_INJECT) == 0;
+    return used && desc != NULL ? desc[0] : NULL;
 }
 
 /* ---- reads and writes ---- */
@@ -148,6 +162,7 @@ static ssize_t rma(struct gc_ep *ep, enum gc_kind kind, const struct fi_msg_rma 
                          .len = m->msg_iov->iov_len,
                          .addr = m->rma_iov->addr,
                          .key = m->rma_iov->key,
+                         .mr = desc_of(ep, m->desc, flags),
                          .imm = ep->p->cq_data_size < 8 ? (uint32_t)m->data : m->data};
     if (rc == 0)
         rc = post(ep, &like, m->addr, m->context);
@@ -164,6 +179,15 @@ static ssize_t ep_writemsg(struct fid_ep *fid, const struct fi_msg_rma *m, uint6
     if ((flags & FI_INJECT) != 0 && !ep->p->inject_writes)
         return -FI_EOPNOTSUPP;
     return rma(ep, GC_WRITE, m, flags, "a write");
+}
+
+/* By the flags of an endpoint: not called, and not there where it would not work. */
+static ssize_t ep_writedata(struct fid_ep *fid, const void *buf, size_t len, void *desc,
+                            uint64_t data, fi_addr_t to, uint64_t addr, uint64_t key, void *context)
+{
+    (void)fid, (void)buf, (void)len, (void)desc, (void)data, (void)to, (void)addr, (void)key;
+    (void)context;
+    return -FI_ENOSYS;
 }
 
 static ssize_t ep_readmsg(struct fid_ep *fid, const struct fi_msg_rma *m, uint64_t flags)
@@ -186,7 +210,11 @@ static ssize_t ep_sendmsg(struct fid_ep *fid, const struct fi_msg *m, uint64_t f
     if (rc == 0 && (flags & FI_INJECT) == 0)
         rc = gc_mr_local(ep->d, m->msg_iov->iov_base, len, m->desc != NULL ? m->desc[0] : NULL,
                          "a message");
-    struct gc_op like = {.kind = GC_MSG, .flags = flags, .local = m->msg_iov->iov_base, .len = len};
+    struct gc_op like = {.kind = GC_MSG,
+                         .flags = flags,
+                         .local = m->msg_iov->iov_base,
+                         .mr = desc_of(ep, m->desc, flags),
+                         .len = len};
     if (rc == 0)
         rc = post(ep, &like, m->addr, m->context);
     pthread_mutex_unlock(&ep->d->lock);
@@ -203,8 +231,10 @@ static int take_recv(struct gc_ep *ep, const struct fi_msg *m)
     struct gc_recv *r = calloc(1, sizeof(*r));
     if (r == NULL)
         return -FI_ENOMEM;
-    *r = (struct gc_recv){
-        .context = m->context, .bytes = m->msg_iov->iov_base, .len = m->msg_iov->iov_len};
+    *r = (struct gc_recv){.context = m->context,
+                          .mr = desc_of(ep, m->desc, 0),
+                          .bytes = m->msg_iov->iov_base,
+                          .len = m->msg_iov->iov_len};
     *ep->last_recv = r;
     ep->last_recv = &r->next;
     ep->rx_used++;
@@ -231,15 +261,26 @@ static ssize_t ep_recvmsg(struct fid_ep *fid, const struct fi_msg *m, uint64_t f
 
 /* ---- atomics ---- */
 
-static int check_atomic(struct gc_ep *ep, const struct fi_msg_atomic *m, uint64_t flags)
+static bool gc_fetches(const struct gc_ep *ep)
+{
+    return ep->p->adds != GC_ADD_PLAIN;
+}
+
+static int check_atomic(struct gc_ep *ep, const struct fi_msg_atomic *m, uint64_t flags,
+                        bool fetches)
 {
     if ((ep->p->caps & FI_ATOMIC) == 0)
         return gc_broken(-FI_EOPNOTSUPP, "an atomic, which is not offered");
     if (m->iov_count != 1 || m->rma_iov_count != 1 || m->msg_iov->count != 1 ||
         m->rma_iov->count != 1)
         return gc_broken(-FI_EINVAL, "an atomic on more than one word");
-    if (m->datatype != FI_UINT64 || m->op != FI_SUM)
+    bool plain = ep->p->adds <= GC_ADD_BOTH;
+    if (m->datatype != FI_UINT64 || m->op != FI_SUM || (fetches ? !gc_fetches(ep) : !plain))
         return -FI_EOPNOTSUPP;
+    if (fetches && (flags & FI_INJECT) != 0)
+        return gc_broken(-FI_EINVAL, "a fetching atomic with FI_INJECT");
+    if (ep->p->vague && m->rma_iov->addr % 8 != 0)
+        return -FI_EAGAIN; /* for ever */
     int rc = check_target(ep, m->addr, "an atomic");
     if (rc == 0)
         rc = check_flags(ep, flags, 8, "an atomic");
@@ -250,7 +291,7 @@ static ssize_t ep_atomicmsg(struct fid_ep *fid, const struct fi_msg_atomic *m, u
 {
     struct gc_ep *ep = of(fid);
     pthread_mutex_lock(&ep->d->lock);
-    int rc = check_atomic(ep, m, flags);
+    int rc = check_atomic(ep, m, flags, false);
     struct gc_op like = {.kind = GC_ADD,
                          .flags = flags,
                          .local = m->msg_iov->addr,
@@ -263,8 +304,37 @@ static ssize_t ep_atomicmsg(struct fid_ep *fid, const struct fi_msg_atomic *m, u
     return rc;
 }
 
+static ssize_t ep_fetch_atomicmsg(struct fid_ep *fid, const struct fi_msg_atomic *m,
+                                  struct fi_ioc *old, void **old_desc, size_t count, uint64_t flags)
+{
+    struct gc_ep *ep = of(fid);
+    uint64_t addend = ep->p->adds == GC_ADD_WRONG ? m->addr : *(const uint64_t *)m->msg_iov->addr;
+    pthread_mutex_lock(&ep->d->lock);
+    int rc = check_atomic(ep, m, flags, true);
+    if (rc == 0 && (count != 1 || old->count != 1))
+        rc = gc_broken(-FI_EINVAL, "an atomic fetches more than one word");
+    if (rc == 0)
+        rc = gc_mr_local(ep->d, old->addr, 8, old_desc != NULL ? old_desc[0] : NULL,
+                         "a fetched word");
+    struct gc_op like = {.kind = GC_FETCH,
+                         .flags = flags,
+                         .local = (char *)&addend,
+                         .result = old->addr,
+                         .mr = desc_of(ep, old_desc, flags),
+                         .len = 8,
+                         .addr = m->rma_iov->addr,
+                         .key = m->rma_iov->key};
+    if (rc == 0)
+        rc = post(ep, &like, m->addr, m->context);
+    pthread_mutex_unlock(&ep->d->lock);
+    return rc;
+}
+
 struct fi_ops_msg gc_ops_msg = {
     .size = sizeof(gc_ops_msg), .recvmsg = ep_recvmsg, .sendmsg = ep_sendmsg};
-struct fi_ops_rma gc_ops_rma = {
-    .size = sizeof(gc_ops_rma), .readmsg = ep_readmsg, .writemsg = ep_writemsg};
-struct fi_ops_atomic gc_ops_atomic = {.size = sizeof(gc_ops_atomic), .writemsg = ep_atomicmsg};
+struct fi_ops_rma gc_ops_rma = {.size = sizeof(gc_ops_rma),
+                                .readmsg = ep_readmsg,
+                                .writemsg = ep_writemsg,
+                                .writedata = ep_writedata};
+struct fi_ops_atomic gc_ops_atomic = {
+    .size = sizeof(gc_ops_atomic), .writemsg = ep_atomicmsg, .readwritemsg = ep_fetch_atomicmsg};

@@ -27,9 +27,17 @@
 #define CXI                                                                                     \
     .provider = "cxi", .fabric = "cxi", .domain = "cxi0",                                       \
     .caps = BASIC_CAPS | FI_ATOMIC | FI_FENCE | FI_RMA_EVENT, .cq_data_size = 8, .inject = 192, \
-    .max_msg = 1u << 20, .max_rma = 0xffffffffu, .tx = 256, .rx = 1024, .most_mrs = 100,        \
-    .imm = GC_IMM_UNTRUE, .dead = GC_DEAD_SILENT, .early = true, .inject_writes = true,         \
-    .wait_fd = true
+    .adds = GC_ADD_BOTH, .wakes = true, .max_msg = 1u << 20, .max_rma = 0xffffffffu, .tx = 256, \
+    .rx = 1024, .most_mrs = 100, .imm = GC_IMM_UNTRUE, .dead = GC_DEAD_SILENT, .early = true,   \
+    .inject_writes = true, .wait_fd = true
+
+#define VERBS_MSG                                                                             \
+    .provider = "verbs", .fabric = "IB-0xfe80000000000000", .domain = "dev0",                 \
+    .caps = (BASIC_CAPS & ~FI_SOURCE) | FI_ATOMIC, .mode = FI_RX_CQ_DATA,                     \
+    .mr_mode = KEYED | FI_MR_LOCAL, .order = BEHIND, .key_size = 4, .cq_data_size = 4,        \
+    .inject = 256, .max_msg = 1u << 20, .max_rma = 1u << 20, .tx = 384, .rx = 384,            \
+    .imm = GC_IMM_RECV, .full = GC_FULL_STALLS, .dead = GC_DEAD_ERROR, .inject_writes = true, \
+    .wait_fd = true, .flushes = true, .connected = true, .wakes = true, .vague = true
 
 static const struct gc_profile profiles[] = {
     {.name = "efa",
@@ -87,15 +95,83 @@ static const struct gc_profile profiles[] = {
      .inject_writes = true,
      .wait_fd = true,
      .flushes = true},
+    {.name = "verbs-msg", VERBS_MSG, .adds = GC_ADD_FETCHING},
+    /* As libfabric before 2.2 has it. */
+    {.name = "verbs-msg-old", VERBS_MSG, .adds = GC_ADD_WRONG},
+    /* The rules of tcp, under a name that nobody knows. */
+    {.name = "stream",
+     .provider = "gincontract",
+     .fabric = "gincontract",
+     .domain = "dev0",
+     .caps = BASIC_CAPS,
+     .order = BEHIND,
+     .key_size = 8,
+     .cq_data_size = 8,
+     .inject = 128,
+     .max_msg = 1u << 20,
+     .max_rma = 1u << 20,
+     .tx = 256,
+     .rx = 1024,
+     .imm = GC_IMM_FREE,
+     .dead = GC_DEAD_ONCE,
+     .manual = true,
+     .early = true,
+     .inject_writes = true,
+     .negative = true,
+     .breaks = true},
 };
+
+/* Of any row: GINCONTRACT_WITH, words with commas between. */
+static const struct {
+    const char *word;
+    int dead; /* -1: not this */
+    size_t flag;
+} words[] = {
+    {"dead-error", GC_DEAD_ERROR, 0},
+    {"dead-once", GC_DEAD_ONCE, 0},
+    {"dead-again", GC_DEAD_AGAIN, 0},
+    {"dead-silent", GC_DEAD_SILENT, 0},
+    {"negative", -1, offsetof(struct gc_profile, negative)},
+    {"breaks", -1, offsetof(struct gc_profile, breaks)},
+    {"wakes", -1, offsetof(struct gc_profile, wakes)},
+};
+
+static void change(struct gc_profile *p, const char *with)
+{
+    for (size_t len; *with != 0; with += len + (with[len] == ',')) {
+        len = strcspn(with, ",");
+        size_t i = 0;
+        while (i < sizeof(words) / sizeof(words[0]) &&
+               (strlen(words[i].word) != len || strncmp(words[i].word, with, len) != 0))
+            i++;
+        if (i == sizeof(words) / sizeof(words[0])) {
+            fprintf(stderr, "GINCONTRACT_WITH: no %.*s\n", (int)len, with);
+            abort();
+        }
+        if (words[i].dead >= 0)
+            p->dead = (enum gc_dead)words[i].dead;
+        else
+            *((bool *)p + words[i].flag) = true;
+    }
+}
+
+static struct gc_profile chosen;
+
+static void choose(void)
+{
+    const char *name = getenv("GINCONTRACT"), *with = getenv("GINCONTRACT_WITH");
+    for (size_t i = 0; name != NULL && i < sizeof(profiles) / sizeof(profiles[0]); i++)
+        if (strcmp(profiles[i].name, name) == 0)
+            chosen = profiles[i];
+    if (chosen.name != NULL && with != NULL)
+        change(&chosen, with);
+}
 
 const struct gc_profile *gc_profile(void)
 {
-    const char *name = getenv("GINCONTRACT");
-    for (size_t i = 0; name != NULL && i < sizeof(profiles) / sizeof(profiles[0]); i++)
-        if (strcmp(profiles[i].name, name) == 0)
-            return &profiles[i];
-    return NULL;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, choose);
+    return chosen.name != NULL ? &chosen : NULL;
 }
 
 int gc_broken(int error, const char *fmt, ...)
