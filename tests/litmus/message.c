@@ -117,6 +117,36 @@ MP_TEST_N(fence_orders_two_puts, "2 3")
     }
 }
 
+/* The same with puts that the network writes itself, before and behind the fence. */
+MP_TEST_N(fence_orders_long_puts, "2 3")
+{
+    enum { LONG = 70000 };
+    int rounds = mp_rounds(mp, mp->long_mode ? 50000 : 2000);
+    char *in = inbox(mp, 2 * LONG), *out = malloc(2 * LONG);
+    if (in == NULL || out == NULL)
+        return;
+    gin_at_t data = gin_at_ptr(&mp->g, in), flag = gin_at_ptr(&mp->g, in + LONG);
+    uint64_t *seen = (uint64_t *)(void *)(in + LONG);
+    for (uint64_t i = 1; i <= (uint64_t)rounds; i++) {
+        size_t n = i % 32 == 0 ? LONG : 300 + i % 7 * 100, m = i % 2 ? 8 : 600;
+        mp_step(mp, "round %d, %zu bytes", (int)i, n);
+        mp_poison(out, n, i);
+        memcpy(out + LONG, &i, 8); /* the first word of the second */
+        EXPECT_OK(gin_put(&mp->g, me(), gin_world(&mp->g), right(mp), data, gin_at_local(out), n,
+                          gin_no_action()));
+        EXPECT_OK(gin_fence(&mp->g, me(), gin_world(&mp->g), right(mp)));
+        EXPECT_OK(gin_put(&mp->g, me(), gin_world(&mp->g), right(mp), flag,
+                          gin_at_local(out + LONG), m, gin_no_action()));
+        EXPECT_OK(gin_wait_signal_until_at(&mp->g, me(), flag, GIN_CMP_EQ, i, NULL));
+        if (!MP_CHECK_PATTERN(in, n, i) || !EXPECT_EQ_U64(GIN_LOAD_RELAXED(seen), i))
+            break;
+        EXPECT_OK(gin_flush(&mp->g, me())); /* before out is filled again */
+        EXPECT_OK(
+            gin_barrier(&mp->g, me(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL, GIN_FENCE_NONE));
+    }
+    free(out);
+}
+
 /* A flag set by an action, and one raised by an action, on words of the window. */
 MP_TEST_N(words_as_flags_cover_data, "1 2 3 5")
 {
