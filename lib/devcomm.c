@@ -94,10 +94,12 @@ static int check_features(const gin_devcomm_reqs_t *r)
     if (r->multimem == GIN_MULTIMEM_NEEDED && r->device == GIN_DEVICE_HOST)
         return gi_fail(GIN_ENOTSUP,
                        "gin_devcomm_create: multimem: host memory has no multicast addresses");
-    if (r->paths != 0 && (r->paths & GIN_PATH_LSA) == 0 && r->device == GIN_DEVICE_CUDA)
+    if (r->paths != 0 && (r->paths & GIN_PATH_LSA) == 0 && r->device == GIN_DEVICE_CUDA &&
+        r->backend == GIN_BACKEND_DIRECT)
         return gi_fail(GIN_ENOTSUP,
-                       "gin_devcomm_create: paths 0x%x leave out load/store access, and kernels do "
-                       "not reach the network yet; pass 0 for all paths",
+                       "gin_devcomm_create: paths 0x%x leave out load/store access, and kernels "
+                       "reach the network through the engine only, which GIN_BACKEND_DIRECT leaves "
+                       "out; use AUTO",
                        r->paths);
     return GIN_OK;
 }

@@ -51,6 +51,12 @@ static inline uint64_t gi_cells_bytes(const gin_devcomm_reqs_t *r)
     return (uint64_t)r->contexts * r->signals * sizeof(struct gin_i_cells);
 }
 
+/* LSA rank of a world rank on its paths, -1: none. */
+static inline int gi_lsa_on(const struct gi_devcomm *d, int world)
+{
+    return d->lsa_of != NULL ? d->lsa_of[world] : d->comm->shm->lsa_of[world];
+}
+
 static inline struct gi_devcomm *gi_devcomm_of(const gin_t *g)
 {
     return g->dc->priv;

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "barrier_impl.h"
+#include "engine_int.h"
 #include "mirror.h"
 #include "multimem.h"
+#include "net_ops.h"
 
 #define LINE    128u
 #define ROOM(n) (((uint64_t)(n) + LINE - 1) & ~(uint64_t)(LINE - 1))
@@ -171,6 +173,7 @@ static uint64_t fill_ring(const struct gi_devcomm *d, struct gi_kernel_side *k, 
     r->depth = depth;
     r->n_replies = GI_RING_REPLIES;
     r->timeout_ns = d->reqs.wait_timeout_ns;
+    r->asks = gi_far_is_open(d);
     gi_ring_init(&k->rings[c], k->host + 64 + c * p.bytes, depth, d->reqs.counters);
     k->rings[c].context = c;
     k->rings[c].n_signals = d->reqs.signals;
@@ -217,7 +220,10 @@ static void fill_contexts(const struct gi_devcomm *d, struct gi_kernel_side *k, 
 static int32_t lsa_for_kernels(const struct gi_devcomm *d, int world)
 {
     const gin_comm_t *comm = d->comm;
-    int32_t lsa = comm->shm->lsa_of[world];
+    int32_t lsa = gi_lsa_on(d, world);
+    if (lsa < 0 && gi_far_is_open(d) && d->reqs.backend != GIN_BACKEND_DIRECT &&
+        gi_net_reaches(d, world))
+        return GIN_I_LSA_BY_ENGINE;
     if (lsa < 0 || (is_kernel(d, world) && comm->cuda->map->reach[lsa]))
         return lsa;
     if (d->host_reach == 0)
@@ -247,7 +253,7 @@ static void fill_reach(const struct gi_devcomm *d, struct gin_i_heap *h)
     h->apply = gi_cuda_atomics(comm) ? GIN_I_APPLY_ATOMICS | GIN_I_APPLY_STORES : 0;
     h->lsa_first = shm->world_of[0];
     h->lsa_count = shm->lsa_size;
-    for (int l = 0; l < shm->lsa_size; l++)
+    for (int l = 0; l < shm->lsa_size; l++) /* without load and store I am one at most */
         if (shm->world_of[l] != h->lsa_first + l ||
             lsa_for_kernels(d, shm->world_of[l]) != (int32_t)l)
             h->lsa_first = h->lsa_count = 0;
@@ -317,6 +323,14 @@ static int allocate(const struct gi_devcomm *d, struct gi_kernel_side *k)
     return GIN_OK;
 }
 
+static int open_far(const struct gi_devcomm *d, struct gi_kernel_side *k)
+{
+    int st = GIN_OK;
+    for (uint32_t i = 0; i < k->n_rings && st == GIN_OK && gi_far_is_open(d); i++)
+        st = gi_far_open(d, &k->rings[i], k->n_rings);
+    return st;
+}
+
 /* What kernels need of host memory: signals and engines' words, if anybody raises them there. */
 static int look_at_host(struct gi_devcomm *d)
 {
@@ -348,6 +362,9 @@ int gi_devcomm_cuda_open(struct gi_devcomm *d)
     st = allocate(d, k);
     if (st == GIN_OK) {
         fill(d, k);
+        st = open_far(d, k);
+    }
+    if (st == GIN_OK) {
         st = gi_gpu_write(k->gpu, k->block, k->image, k->used);
     }
     free(k->image);
@@ -366,6 +383,8 @@ void gi_devcomm_cuda_close(struct gi_devcomm *d)
         gi_gpu_zero(k->gpu, k->block, sizeof(struct gin_i_dc));
     gi_gpu_host_free(k->gpu, k->host);
     gi_gpu_free(k->gpu, k->block);
+    for (uint32_t i = 0; k->rings != NULL && i < k->n_rings; i++)
+        gi_far_close(&k->rings[i]);
     free(k->rings);
     free(k);
     d->kernel = NULL;

@@ -7,6 +7,7 @@
 #include "engine_int.h"
 
 #include <stdlib.h>
+#include "net_up.h"
 
 #define LOOK_NS     5000000u /* between two looks at the communicator */
 #define KEEN        2000u    /* idle rounds without a pause: a kernel's round trip waits for it */
@@ -58,6 +59,7 @@ static void rest(const struct gi_engine *e, uint32_t idle, bool rings)
 static bool serve_all(struct gi_engine *e, bool *rings)
 {
     bool busy = gi_asks_serve(e);
+    bool far = false;
     *rings = false;
     gi_requests_rest(e);
     for (struct gi_devcomm *d = e->served; d != NULL; d = d->kernel->next) {
@@ -65,7 +67,11 @@ static bool serve_all(struct gi_engine *e, bool *rings)
         for (uint32_t i = 0; i < k->n_rings; i++)
             busy |= gi_engine_serve(e, d, &k->rings[i]);
         *rings = *rings || k->n_rings != 0;
+        far = far || (k->n_rings != 0 && k->rings[0].far != NULL);
     }
+    /* kernels that wait drive nothing: their part of the network falls to this thread */
+    if (far && gi_core_poll_some(gi_net_of(e->comm)->core) > 0)
+        busy = true;
     return busy;
 }
 

@@ -13,12 +13,21 @@
 #define GI_ENGINE_REQUESTS 1024u
 
 enum gi_request_state {
-    GI_REQUEST_COPYING, /* its stamp has not come */
-    GI_REQUEST_BEHIND,  /* done what it can before those in front of it are complete */
-    GI_REQUEST_ASKING,  /* waits for a slot to ask a word's owner */
-    GI_REQUEST_ASKED,   /* waits for the answer */
+    GI_REQUEST_COPYING,  /* its stamp has not come */
+    GI_REQUEST_BEHIND,   /* done what it can before those in front of it are complete */
+    GI_REQUEST_ASKING,   /* waits for a slot to ask a word's owner */
+    GI_REQUEST_ASKED,    /* waits for the answer */
+    GI_REQUEST_POSTING,  /* the network cannot take it yet */
+    GI_REQUEST_FAR,      /* with the network */
+    GI_REQUEST_SETTLING, /* until what the network has is at its targets */
     GI_REQUEST_DONE,
     GI_REQUEST_FAILED /* or given up behind one that has */
+};
+
+enum gi_far_part {
+    GI_FAR_NOTHING,
+    GI_FAR_ALL,
+    GI_FAR_ACTION /* its data took, or take, another path */
 };
 
 /* What the GPU reads and writes of a request, in pinned host memory. */
@@ -41,6 +50,11 @@ struct gi_request {
     bool ask;  /* the word's owner is to do it */
     bool sets; /* by a copy that is under way or done */
     struct gi_ask *asked;
+    enum gi_far_part far; /* what of it is the network's */
+    bool settled;         /* has been waited for */
+    uint64_t mark;        /* SETTLING: the core's, */
+    uint64_t posted;      /* and how many operations that covers */
+    struct gi_far_op *far_op;
     struct gi_cell *cell;
     uint64_t cell_addr; /* the GPU's address of it */
     uint64_t stamp;     /* that its copy leaves in the cell */
@@ -83,6 +97,7 @@ struct gi_job {
 struct gi_spot {
     uint64_t addr;
     bool gpu; /* or perhaps: the driver has to look */
+    bool far; /* by the network: there is no address */
     pid_t pid;
 };
 
@@ -94,12 +109,15 @@ int gi_engine_inside(gin_comm_t *comm, const struct gin_i_window *w, uint64_t of
 /* [off, off + bytes) of a window at a rank, with the window. */
 int gi_find_window(const struct gi_job *j, uint32_t name, int world, uint64_t off, uint64_t bytes,
                    bool update, const struct gin_i_window **w);
-/* This process's way to it; to the bytes at a rank; and to the source or destination here. */
+/* This process's way to it; to the bytes at a rank; and to the source or destination here. Where
+ * that is the network there is none, but s->far. */
 int gi_find_spot(const struct gi_job *j, const struct gin_i_window *w, int world, uint64_t off,
                  struct gi_spot *s);
 int gi_find_bytes(const struct gi_job *j, uint32_t name, int world, uint64_t off, bool update,
                   struct gi_spot *s);
 int gi_find_mine(const struct gi_job *j, uint32_t name, uint64_t off, struct gi_spot *s);
+/* Its words lie in GPU memory that this host's engines or GPUs update. */
+bool gi_is_applied_near(const struct gi_job *j, const struct gin_i_window *w, int world);
 /* The word of an action, into q. */
 int gi_find_word(const struct gi_job *j, struct gi_request *q);
 
@@ -115,7 +133,29 @@ int gi_engine_execute(const struct gi_job *j, struct gi_request *q);
 int gi_engine_step(const struct gi_job *j, struct gi_request *q);
 int gi_engine_act(const struct gi_job *j, struct gi_request *q);
 
+/* engine_far.c */
+/* May kernels of d use the network? And for a rank: GIN_OK, or the recorded reason. */
+bool gi_far_is_open(const struct gi_devcomm *d);
+/* The network's side of a ring, before its engine serves it; and when its context is closed. */
+int gi_far_open(const struct gi_devcomm *d, struct gi_ring *r, uint32_t rings);
+void gi_far_close(struct gi_ring *r);
+/* Hand over what of the request is the network's; or, if it cannot take it, later. */
+int gi_far_post(const struct gi_job *j, struct gi_request *q);
+/* A request at the head acts on what the network may still have under way: begin to wait until
+ * that is at its targets. False: there is nothing. */
+bool gi_far_settle(const struct gi_job *j, struct gi_request *q);
+/* What is waiting, and what has come. True when something happened. */
+bool gi_far_turn(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r);
+void gi_far_rest(struct gi_ring *r); /* let others have the context */
+/* Nobody waits for it any more. */
+void gi_far_forget(struct gi_request *q);
+/* Everything that the network got is at its targets. */
+bool gi_far_is_settled(const struct gi_ring *r);
+
 /* engine_ring.c */
+/* It has failed, for a recorded reason. */
+void gi_request_dead(const struct gi_job *j, struct gi_request *q, int status);
+bool gi_request_is_late(const struct gi_ring *r, const struct gi_request *q);
 int gi_requests_open(struct gi_engine *e);
 void gi_requests_close(struct gi_engine *e);
 /* A ring goes; with what is under way, if the communicator has failed. */

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include "base/amo.h"
+#include "window_impl.h"
 
 int gi_engine_copy(const struct gi_job *j, struct gi_request *q, uint64_t to, uint64_t from,
                    uint64_t bytes)
@@ -39,6 +40,10 @@ void gi_engine_done(const struct gi_job *j, struct gi_request *q, uint64_t was)
 /* Data has arrived, and for a strong action everything before: act. */
 int gi_engine_act(const struct gi_job *j, struct gi_request *q)
 {
+    if (gi_far_settle(j, q))
+        return GIN_OK;
+    if (q->far != GI_FAR_NOTHING)
+        return gi_far_post(j, q);
     if (q->gpu_word != 0 || q->ask)
         return gi_word_act(j, q);
     if (q->word != NULL && (q->op.flags & GIN_I_DESC_SET_AT))
@@ -49,11 +54,19 @@ int gi_engine_act(const struct gi_job *j, struct gi_request *q)
     return GIN_OK;
 }
 
+/* The network keeps the order to a peer that is reached by nothing else. */
+static bool is_far_alone(const struct gi_job *j, const struct gi_request *q)
+{
+    return q->far != GI_FAR_NOTHING && gi_lsa_on(j->d, (int)q->op.peer) < 0 &&
+           !j->e->comm->shm->cma[q->op.peer];
+}
+
 /* A request whose copy, if any, is over. */
 int gi_engine_step(const struct gi_job *j, struct gi_request *q)
 {
     bool waits = q->op.op == GIN_I_DESC_FLUSH || q->op.op == GIN_I_DESC_FENCE ||
-                 q->op.op == GIN_I_DESC_QUIET || (q->op.flags & GIN_I_DESC_STRONG);
+                 q->op.op == GIN_I_DESC_QUIET ||
+                 ((q->op.flags & GIN_I_DESC_STRONG) && !is_far_alone(j, q));
     if (waits && q != j->r->first) {
         q->state = GI_REQUEST_BEHIND;
         return GIN_OK;
@@ -95,6 +108,10 @@ static int put(const struct gi_job *j, struct gi_request *q)
     const struct gin_i_op *o = j->op;
     struct gi_spot to, from = {.addr = (uint64_t)(uintptr_t)&q->cell->value};
     int st = gi_find_bytes(j, o->dst_win, (int)o->peer, o->dst_off, true, &to);
+    if (st == GIN_OK && to.far) {
+        q->far = GI_FAR_ALL;
+        return gi_engine_step(j, q);
+    }
     q->cell->value = o->immediate;
     if (st == GIN_OK && o->op == GIN_I_DESC_PUT)
         st = gi_find_mine(j, o->src_win, o->src_off, &from);
@@ -106,10 +123,14 @@ static int put(const struct gi_job *j, struct gi_request *q)
 static int get(const struct gi_job *j, struct gi_request *q)
 {
     const struct gin_i_op *o = j->op;
-    struct gi_spot to, from;
+    struct gi_spot to, from = {.far = false};
     int st = gi_find_mine(j, o->dst_win, o->dst_off, &to);
     if (st == GIN_OK)
         st = gi_find_bytes(j, o->src_win, (int)o->peer, o->src_off, false, &from);
+    if (st == GIN_OK && from.far) {
+        q->far = GI_FAR_ALL;
+        return gi_engine_step(j, q);
+    }
     return st == GIN_OK ? move(j, q, &to, &from) : st;
 }
 
@@ -124,7 +145,7 @@ static int amo(const struct gi_job *j, struct gi_request *q)
         gi_find_window(j, o->dst_win, (int)o->peer, o->dst_off, bytes, op != GIN_I_AMO_FETCH, &w);
     if (st == GIN_OK && op > GIN_I_AMO_CAS)
         st = gi_fail(GIN_EINVAL, "atomic %u is none", (unsigned)op);
-    if (st == GIN_OK && w->kind == GIN_KIND_CUDA) {
+    if (st == GIN_OK && gi_is_applied_near(j, w, (int)o->peer)) {
         st = gi_word_find(j, q, w, o->dst_off, bytes, op);
         return st == GIN_OK ? gi_word_act(j, q) : st;
     }
@@ -132,6 +153,13 @@ static int amo(const struct gi_job *j, struct gi_request *q)
         st = gi_find_spot(j, w, (int)o->peer, o->dst_off, &s);
     if (st != GIN_OK)
         return st;
+    if (s.far) {
+        q->far = GI_FAR_ALL;
+        return gi_window_aligned_at(j->e->comm, w, (int)o->peer, o->dst_off, bytes)
+                   ? gi_engine_step(j, q)
+                   : gi_fail(GIN_EINVAL, "the word of an atomic is not %" PRIu32 "-byte aligned",
+                             bytes);
+    }
     if ((s.addr & (bytes - 1)) != 0)
         return gi_fail(GIN_EINVAL, "the word of an atomic is not %" PRIu32 "-byte aligned", bytes);
     if (s.pid != 0)

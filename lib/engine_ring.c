@@ -45,7 +45,7 @@ void gi_requests_close(struct gi_engine *e)
 
 /* Its context is dead from this ticket on: nothing behind it acts any more, or counts as complete,
  * so that whoever waits for it looks at the error. */
-static void dead(const struct gi_job *j, struct gi_request *q, int status)
+void gi_request_dead(const struct gi_job *j, struct gi_request *q, int status)
 {
     struct gi_ring *r = j->r;
     q->state = GI_REQUEST_FAILED;
@@ -55,7 +55,7 @@ static void dead(const struct gi_job *j, struct gi_request *q, int status)
     gi_ring_kill(r, q->ticket, status, j->e->comm->rank);
 }
 
-static bool is_behind_failure(const struct gi_ring *r, const struct gi_request *q)
+bool gi_request_is_late(const struct gi_ring *r, const struct gi_request *q)
 {
     return r->dead && q->ticket >= r->failed;
 }
@@ -90,6 +90,7 @@ void gi_requests_drop(struct gi_engine *e, struct gi_ring *r)
     while (r->first != NULL) {
         struct gi_request *q = r->first;
         r->first = q->next;
+        gi_far_forget(q);
         if (!is_under_way(q)) {
             give(e, q);
             continue;
@@ -126,18 +127,20 @@ static bool take_one(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *
     q->ticket = r->taken - 1;
     q->word = NULL;
     q->gpu_word = 0;
-    q->ask = q->sets = false;
+    q->ask = q->sets = q->settled = false;
+    q->far = GI_FAR_NOTHING;
+    q->far_op = NULL;
     append(r, q);
     int st = gi_engine_execute(&j, q);
     if (st != GIN_OK)
-        dead(&j, q, st);
+        gi_request_dead(&j, q, st);
     return true;
 }
 
 /* What to do with one that is not at the head. */
 static int look_at(const struct gi_job *j, struct gi_request *q)
 {
-    bool late = is_behind_failure(j->r, q);
+    bool late = gi_request_is_late(j->r, q);
     switch (q->state) {
     case GI_REQUEST_COPYING:
         if (GIN_LOAD_ACQUIRE(&q->cell->stamp) != q->stamp)
@@ -163,13 +166,13 @@ static void poll(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
     int left = POLL_AT_ONCE;
     for (struct gi_request *q = r->first; q != NULL && left > 0; q = q->next) {
         struct gi_job j = {.e = e, .d = d, .r = r, .op = &q->op};
-        if (q->state == GI_REQUEST_DONE || q->state == GI_REQUEST_BEHIND ||
-            q->state == GI_REQUEST_FAILED)
+        if (q->state != GI_REQUEST_COPYING && q->state != GI_REQUEST_ASKING &&
+            q->state != GI_REQUEST_ASKED)
             continue;
         left--;
         int st = look_at(&j, q);
         if (st != GIN_OK)
-            dead(&j, q, st);
+            gi_request_dead(&j, q, st);
     }
 }
 
@@ -180,16 +183,16 @@ static bool retire(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
     bool any = false;
     while ((q = r->first) != NULL) {
         struct gi_job j = {.e = e, .d = d, .r = r, .op = &q->op};
-        if (q->state == GI_REQUEST_BEHIND && is_behind_failure(r, q))
+        if (q->state == GI_REQUEST_BEHIND && gi_request_is_late(r, q))
             q->state = GI_REQUEST_FAILED;
         int st = q->state == GI_REQUEST_BEHIND ? gi_engine_act(&j, q) : GIN_OK;
         if (st != GIN_OK)
-            dead(&j, q, st);
+            gi_request_dead(&j, q, st);
         if (q->state != GI_REQUEST_DONE && q->state != GI_REQUEST_FAILED)
             break;
         r->fenced = r->fenced && q->op.op != GIN_I_DESC_FENCE;
         r->first = q->next;
-        r->done += !is_behind_failure(r, q);
+        r->done += !gi_request_is_late(r, q);
         r->held--;
         give(e, q);
         any = true;
@@ -202,6 +205,8 @@ bool gi_engine_serve(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *
     bool busy = false;
     gi_ring_look(r);
     poll(e, d, r);
+    if (r->far != NULL)
+        busy = gi_far_turn(e, d, r);
     e->slow = false;
     for (int i = 0; i < TAKE_AT_ONCE && !e->slow && take_one(e, d, r); i++) {
         busy = true;
@@ -209,6 +214,10 @@ bool gi_engine_serve(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *
             retire(e, d, r);
     }
     busy |= retire(e, d, r);
+    if (r->far != NULL)
+        gi_far_rest(r);
+    if (gi_far_is_settled(r))
+        r->settled = r->done;
     gi_ring_tell(r);
     return busy || r->first != NULL;
 }

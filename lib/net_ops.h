@@ -22,6 +22,8 @@ void gi_net_count(gin_comm_t *comm, gin_stats_t *s);
 /* Is a rank reached by process_vm calls, too, which nothing on a context orders? */
 bool gi_net_is_beside(const struct gi_devcomm *d, int world);
 
+/* Does reqs.connection reach that far? */
+bool gi_net_reaches(const struct gi_devcomm *d, int world);
 /* May operations of this device communicator to a rank take the network? Else recorded why not. */
 int gi_net_allowed(const struct gi_devcomm *d, int world, const char *call);
 

@@ -5,6 +5,13 @@
  */
 #include "net_int.h"
 
+bool gi_net_reaches(const struct gi_devcomm *d, int world)
+{
+    const gin_comm_t *comm = d->comm;
+    return d->reqs.connection != GIN_CONNECT_RAIL || world == comm->rank ||
+           comm->shm->index_of[world] == comm->shm->lsa_rank;
+}
+
 int gi_net_allowed(const struct gi_devcomm *d, int world, const char *call)
 {
     const gin_comm_t *comm = d->comm;
@@ -27,8 +34,7 @@ int gi_net_allowed(const struct gi_devcomm *d, int world, const char *call)
                        "%s: rank %d is reached by the network, and reqs.connection is "
                        "GIN_CONNECT_NONE",
                        call, world);
-    if (r->connection == GIN_CONNECT_RAIL && world != comm->rank &&
-        comm->shm->index_of[world] != comm->shm->lsa_rank)
+    if (!gi_net_reaches(d, world))
         return gi_fail(GIN_ENOTSUP,
                        "%s: rank %d is neither load/store accessible nor in my rail team, and "
                        "reqs.connection is GIN_CONNECT_RAIL",

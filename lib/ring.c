@@ -66,10 +66,10 @@ bool gi_ring_next(struct gi_ring *r, struct gin_i_op *op)
 
 void gi_ring_tell(struct gi_ring *r)
 {
-    if (r->host->done != r->done) { /* here a completed operation is visible at its target, too */
+    if (r->host->done != r->done)
         GIN_STORE_RELEASE(&r->host->done, r->done);
-        GIN_STORE_RELEASE(&r->host->settled, r->done);
-    }
+    if (r->host->settled != r->settled)
+        GIN_STORE_RELEASE(&r->host->settled, r->settled);
     if (r->host->consumed != r->taken)
         GIN_STORE_RELEASE(&r->host->consumed, r->taken);
 }

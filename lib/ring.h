@@ -15,6 +15,7 @@
 #define GI_RING_REPLIES 64u
 
 struct gi_request; /* engine_ops.c: a descriptor under way */
+struct gi_far;     /* engine_far.c: a kernels' ring's way to the network */
 
 struct gi_ring {
     struct gin_i_desc *slots;
@@ -24,7 +25,8 @@ struct gi_ring {
     uint32_t depth, n_counters, n_signals;
     uint32_t context;
     uint64_t taken;                  /* tickets taken out of their slots */
-    uint64_t done;                   /* of which so many, the first ones, are complete */
+    uint64_t done;                   /* of which so many, the first ones, are complete, */
+    uint64_t settled;                /* and so many at their targets, too */
     struct gi_request *first, *last; /* tickets done .. taken - 1, where there are any */
     uint32_t held;                   /* how many those are */
     bool fenced;                     /* nothing is taken before all of them are complete */
@@ -32,6 +34,7 @@ struct gi_ring {
     uint64_t failed;          /* it and what is behind it never count as done */
     uint64_t mark_from, mark; /* engine_ring.c: of a wait for what was posted before */
     bool marked;
+    struct gi_far *far; /* NULL: none */
 };
 
 /* Where the parts of a ring lie in its piece of pinned memory; `bytes` is the size of the piece. */
