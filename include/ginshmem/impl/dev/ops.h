@@ -228,17 +228,21 @@ GIN_DEV int gin_i_word_done(const gin_t *g, int world, struct gin_i_place word,
 
 /* ---- the calls ---- */
 
-/* By the leader: a put by descriptor, out of the way of those that need none. */
+/* By the leader: a put by descriptor, out of the way of those that need none. from: where a value
+ * of up to 8 bytes is read, or 0. */
 GIN_DEV_CALL int gin_i_put_post(struct gin_i_ring *ring, const uint64_t *error, int world,
-                                gin_at_t dst, gin_at_t src, uint64_t bytes, gin_action_t remote,
-                                const gin_op_opt_t *opt)
+                                gin_at_t dst, gin_at_t src, uint64_t from, uint64_t bytes,
+                                gin_action_t remote, const gin_op_opt_t *opt)
 {
     struct gin_i_op o;
-    gin_i_op_begin(&o, GIN_I_DESC_PUT, world);
+    gin_i_op_begin(&o, from != 0 ? GIN_I_DESC_PUT_VALUE : GIN_I_DESC_PUT, world);
     o.dst_win = gin_i_desc_window(dst.win);
     o.dst_off = dst.off;
     o.size = bytes;
-    gin_i_op_mine(&o, src, &o.src_win, &o.src_off);
+    if (from != 0) /* a value needs no source later, which may be a register's */
+        o.immediate = gin_i_word_load(from, bytes);
+    else
+        gin_i_op_mine(&o, src, &o.src_win, &o.src_off);
     gin_i_op_action(&o, &remote);
     gin_i_op_options(&o, opt);
     return gin_i_ring_post(ring, error, &o, opt == NULL || opt->given_release != GIN_SCOPE_SYSTEM,
@@ -282,14 +286,15 @@ GIN_DEV int gin_i_put_resolved(const gin_t *g, const struct gin_i_group *q, gin_
         return from.status < 0 ? from.status : to.status;
     int engine = from.status == GIN_I_ENGINE || to.status == GIN_I_ENGINE ||
                  gin_i_engine_is_better(g, q, src, bytes, remote->kind);
-    if (GIN_UNLIKELY(engine && !gin_i_engine_can(src)))
+    uint64_t value = from.status == GIN_OK && bytes - 1 < 8 ? from.addr : 0;
+    if (GIN_UNLIKELY(engine && value == 0 && !gin_i_engine_can(src)))
         return GIN_ENOTSUP;
     gin_i_group_sync(q);
     if (GIN_UNLIKELY(engine)) {
         if (q->lane != 0)
             return GIN_OK;
         int behind = gin_i_is_added_here(word, remote);
-        st = gin_i_put_post(g->ring, gin_i_error_word(g), world, dst, src, bytes,
+        st = gin_i_put_post(g->ring, gin_i_error_word(g), world, dst, src, value, bytes,
                             behind ? gin_no_action() : *remote, opt);
         return st == GIN_OK && behind ? gin_i_add_behind(g, word, remote) : st;
     }
