@@ -5,6 +5,7 @@
  * context is not disturbed, and one that computes is replaced.
  */
 #include "transport/core_stage.h"
+#include "transport/core_stripe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,6 +174,8 @@ static int drive(struct gi_core_ctx *ctx)
             ctx->idle = 0;
         if (ctx->active != NULL)
             n += gi_core_push_all(ctx);
+        if (GIN_UNLIKELY(ctx->stripe != NULL))
+            n += gi_core_stripe_progress(ctx);
         n += taken;
         gi_core_watch(ctx);
     }
@@ -325,8 +328,8 @@ int gi_core_poll_for(struct gi_core *core, struct gi_core_ctx *ctx)
     return n == 0 && gi_core_turn(ctx) % OTHERS == 0 ? poll_turn(core, ctx) : n;
 }
 
-/* 1: on this descriptor; 0: there is nothing to wait for; or what gi_core_sleep() says. */
-static int sleep_on(struct gi_core_ctx *ctx, uint32_t driver, int *fd)
+/* On so many descriptors; 0: there is nothing to wait for; or what gi_core_sleep() says. */
+static int sleep_on(struct gi_core_ctx *ctx, uint32_t driver, int *fd, int max)
 {
     if (!ctx->open || ctx->lane_dead)
         return 0;
@@ -341,7 +344,8 @@ static int sleep_on(struct gi_core_ctx *ctx, uint32_t driver, int *fd)
     if (*fd < 0 || idle != 1)
         return *fd < 0 ? GI_CORE_BLIND : GI_CORE_BUSY;
     ctx->idle = UINT32_MAX - 1; /* look at the clock after the sleep */
-    return 1;
+    int more = ctx->stripe != NULL ? gi_core_stripe_fds(ctx, fd + 1, max - 1) : 0;
+    return more < 0 ? more : 1 + more;
 }
 
 static int look_at_all(struct gi_core *core, uint32_t driver, int *fds, int max,
@@ -357,7 +361,7 @@ static int look_at_all(struct gi_core *core, uint32_t driver, int *fds, int max,
             return GI_CORE_BLIND;
         if (!gi_core_try(ctx))
             return GI_CORE_BUSY;
-        int got = sleep_on(ctx, driver, &fds[count]);
+        int got = sleep_on(ctx, driver, &fds[count], max - count);
         ctx->pauses++;
         if (got >= 0 && ctx->dirty != NULL && core->watch_ns != 0 && core->watch_ns < *timeout_ns)
             *timeout_ns = core->watch_ns;
@@ -391,7 +395,7 @@ void gi_core_wake(struct gi_core_ctx *ctx)
 
 uint32_t gi_core_lanes(const struct gi_core *core)
 {
-    return atomic_load_explicit(&core->n_ctx, memory_order_acquire);
+    return atomic_load_explicit(&core->n_ctx, memory_order_acquire) * (1 + core->sides);
 }
 
 /* ---- who waits for what ---- */

@@ -81,10 +81,15 @@ struct gi_core_config {
     /* A peer that owes an answer and shows no sign of life for so long is lost; it is asked at a
      * quarter of it. More where echoes are seen to take long. 0: never */
     uint64_t peer_timeout_ns;
+    /* Puts of so many bytes are split over the rails; 0: none are, on any rank. */
+    uint64_t stripe_from;
 };
 
 int gi_core_open(const struct gi_core_config *config, struct gi_core **core); /* collective */
-void gi_core_close(struct gi_core *core); /* contexts and regions are gone */
+/* Large puts are split over the rails. */
+bool gi_core_stripes(const struct gi_core *core);
+uint32_t gi_core_lanes_each(const struct gi_core *core); /* of a context */
+void gi_core_close(struct gi_core *core);                /* contexts and regions are gone */
 const struct gi_net_caps *gi_core_caps(const struct gi_core *core, uint32_t rail);
 
 /*
@@ -247,7 +252,8 @@ enum gi_core_mutation {
     GI_CORE_MUTATE_READS = 1024,    /* a fence does not settle writes that reads may pass */
     GI_CORE_MUTATE_BUNDLE = 2048,   /* a small put does not look for bundles before it */
     GI_CORE_MUTATE_PROMPT = 4096,   /* word of delivery proves signals and messages, too */
-    GI_CORE_MUTATE_ECHO = 8192      /* an echo proves what is posted after it, too */
+    GI_CORE_MUTATE_ECHO = 8192,     /* an echo proves what is posted after it, too */
+    GI_CORE_MUTATE_APART = 16384    /* order on the home rail is taken for that of all rails */
 };
 
 /* Open n contexts, into ctx[0..n-1]. Collective, the same n everywhere. */
@@ -370,6 +376,7 @@ bool gi_core_is_clean(const struct gi_core_ctx *ctx, int peer);
 enum gi_core_count {
     GI_CORE_N_WRITE,     /* writes without immediate */
     GI_CORE_N_WRITE_IMM, /* writes with */
+    GI_CORE_N_SIDE,      /* of the former: on another rail than the context's home */
     GI_CORE_N_READ,
     GI_CORE_N_NATIVE,  /* NIC atomics */
     GI_CORE_N_MSG,     /* messages that carry operations */

@@ -5,7 +5,7 @@
  * read an immediate, an order or a message the same way. What concerns a source alone (inline
  * writes, depth, registration) stays its own.
  */
-#include "transport/core_int.h"
+#include "transport/core_stripe.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ struct promise {
 };
 
 struct ballot {
-    uint32_t rails, unused;
+    uint32_t rails, stripes;
     struct promise rail[GI_CORE_RAILS];
 };
 
@@ -82,10 +82,12 @@ static void apply(struct gi_net_caps *c, const struct promise *p)
 static int judge(struct gi_core *core, const struct ballot *all)
 {
     const struct gi_core_config *c = &core->config;
+    bool stripes = true;
     for (int r = 0; r < c->size; r++) {
         if (all[r].rails != c->n_domains)
             return gi_fail(GIN_EMISMATCH, "rank %d has %u rails, rank %d has %u", c->rank,
                            c->n_domains, r, all[r].rails);
+        stripes = stripes && all[r].stripes != 0;
     }
     for (uint32_t i = 0; i < c->n_domains; i++) {
         struct promise least = all[0].rail[i], mine = promise_of(&core->agreed[i]);
@@ -95,6 +97,7 @@ static int judge(struct gi_core *core, const struct ballot *all)
             gi_info("net", "rail %u: another rank's network promises less than mine", i);
         apply(&core->agreed[i], &least);
     }
+    gi_core_stripe_plan(core, stripes);
     return GIN_OK;
 }
 
@@ -106,7 +109,7 @@ void *gi_core_agree_room(int ranks)
 int gi_core_agree(struct gi_core *core, void *room)
 {
     const struct gi_core_config *c = &core->config;
-    struct ballot mine = {.rails = c->n_domains}, *all = room;
+    struct ballot mine = {.rails = c->n_domains, .stripes = c->stripe_from != 0}, *all = room;
     for (uint32_t i = 0; i < c->n_domains; i++)
         mine.rail[i] = promise_of(&core->agreed[i]);
     int st = c->allgather(c->allgather_arg, &mine, all, sizeof(mine));

@@ -4,16 +4,9 @@
  * peers' state is zeroed memory of which only what is used gets pages, and so are the pools' spare
  * entries, as many again, for those that are lost with a peer.
  */
-#include "transport/core_int.h"
+#include "transport/core_stripe.h"
 
 #include <stdlib.h>
-
-struct name {
-    uint32_t len, credits;
-    int32_t status;
-    uint32_t tag;
-    uint8_t bytes[GI_NET_NAME_MAX];
-};
 
 static int open_lane(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *config)
 {
@@ -74,6 +67,7 @@ static void empty(struct gi_core_ctx *ctx)
     struct gi_net_domain *d = ctx->core->domain[ctx->rail];
     if (ctx->lane != NULL)
         ctx->ops->lane_close(ctx->lane);
+    gi_core_stripe_close(ctx);
     if (ctx->ops_mr != NULL)
         d->ops->dereg(d, ctx->ops_mr);
     for (int r = 0; ctx->peers != NULL && r < ctx->core->config.size; r++) {
@@ -127,7 +121,7 @@ static struct gi_core_ctx *take_shell(struct gi_core *core)
 }
 
 static int open_one(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *config,
-                    struct name *name)
+                    struct gi_core_name *name)
 {
     struct gi_core *core = ctx->core;
     ctx->rail = config->home % core->config.n_domains;
@@ -137,6 +131,7 @@ static int open_one(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *co
     ctx->tag = (uint16_t)name->tag;
     ctx->mutate = config->mutate;
     ctx->pauses = 1;
+    ctx->stripe_from = UINT64_MAX;
     ctx->cells = config->cells;
     ctx->native_window = config->native_window;
     ctx->native_off = config->native_off;
@@ -153,11 +148,11 @@ static int open_one(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *co
     return ctx->ops->name(ctx->lane, name->bytes, &name->len);
 }
 
-static int connect_all(struct gi_core_ctx *ctx, const struct name *names, size_t step)
+static int connect_all(struct gi_core_ctx *ctx, const struct gi_core_name *names, size_t step)
 {
     ctx->credits = GI_CORE_CREDITS;
     for (int r = 0; r < ctx->core->config.size; r++) {
-        const struct name *from = &names[(size_t)r * step];
+        const struct gi_core_name *from = &names[(size_t)r * step];
         if (from->status != GIN_OK)
             return gi_fail(from->status, "rank %d could not open its end of a context", r);
         if (from->tag != ctx->tag)
@@ -193,8 +188,9 @@ int gi_core_ctx_open(struct gi_core *core, uint32_t n, const struct gi_core_ctx_
                      struct gi_core_ctx **ctx)
 {
     const struct gi_core_config *cfg = &core->config;
-    struct name *mine = calloc(n, sizeof(*mine));
-    struct name *all = calloc((size_t)cfg->size * n, sizeof(*all));
+    uint32_t sides = core->sides, lanes = n * (1 + sides); /* the homes' names, then the sides' */
+    struct gi_core_name *mine = calloc(lanes, sizeof(*mine));
+    struct gi_core_name *all = calloc((size_t)cfg->size * lanes, sizeof(*all));
     int st = GIN_OK;
     if (mine == NULL || all == NULL)
         st = gi_fail(GIN_ENOMEM, "no memory for the names of %u contexts", n);
@@ -211,12 +207,16 @@ int gi_core_ctx_open(struct gi_core *core, uint32_t n, const struct gi_core_ctx_
         if (st == GIN_OK)
             mine[i].status = st =
                 ctx[i] != NULL ? open_one(ctx[i], &config[i], &mine[i]) : gin_last_status();
+        if (st == GIN_OK && sides != 0)
+            mine[i].status = st = gi_core_stripe_open(ctx[i], &config[i], &mine[n + i * sides]);
     }
     core->next_tag += n;
-    int told = cfg->allgather(cfg->allgather_arg, mine, all, n * sizeof(*mine));
+    int told = cfg->allgather(cfg->allgather_arg, mine, all, lanes * sizeof(*mine));
     st = st != GIN_OK ? st : told;
     for (uint32_t i = 0; i < n && st == GIN_OK; i++) {
-        st = connect_all(ctx[i], all + i, n);
+        st = connect_all(ctx[i], all + i, lanes);
+        if (st == GIN_OK && sides != 0)
+            st = gi_core_stripe_connect(ctx[i], all + n + i * sides, lanes);
         ctx[i]->open = st == GIN_OK;
         if (st != GIN_OK)
             continue;

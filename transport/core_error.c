@@ -4,7 +4,7 @@
  * could be seen without it; other peers go on, and so do the peer's own operations here, which
  * still get their answers unless it is gone. A peer that is lost is lost for all contexts.
  */
-#include "transport/core_int.h"
+#include "transport/core_stripe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +93,8 @@ void gi_core_gone(struct gi_core_ctx *ctx, struct gi_core_peer *p)
         return;
     p->gone = true;
     ctx->ops->cancel_peer(ctx->lane, gi_core_rank_of(ctx, p));
+    if (ctx->stripe != NULL)
+        gi_core_stripe_gone(ctx, gi_core_rank_of(ctx, p));
     p->nack.status = 0;
     p->in.early_mask = p->replies.count = 0;
     p->ack_now = false;
@@ -105,7 +107,7 @@ static void fail_all(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status
     p->ready_first = p->ready_last = NULL;
     p->echo.want = p->loose.lo = p->loose.hi = p->echo.msgs = 0;
     p->bundle.bytes = 0;
-    p->amos = p->gets = p->msgs = 0;
+    p->amos = p->gets = p->msgs = p->apart = 0;
     p->probe = false;
     while (p->first != NULL) {
         struct gi_core_op *op = p->first;

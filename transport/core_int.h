@@ -12,6 +12,7 @@
  *   core_bundle.c  many small puts in one message   core_prompt.c  puts with word of delivery
  *   core_watch.c   peers that fall silent           core_error.c   lost peers, refusals
  *   core_settle.c  fence, quiet                   core_stage.c   slabs for what is staged
+ *   core_stripe.c  puts over several rails
  *
  * Life of an operation. It gets the context's next number and stands in two queues, of the context
  * and of its peer, until it and all before it there are complete; what follows in the peer's queue
@@ -228,8 +229,10 @@ struct gi_core_op {
     bool told;    /* counter and notice */
     bool done;    /* complete; leaves the queues when it is first */
     bool queued_ctx, queued_peer, ready;
-    bool msg;  /* it is a message, or ends with one */
-    bool lost; /* it failed, and the network has pieces of it */
+    bool msg;     /* it is a message, or ends with one */
+    bool lost;    /* it failed, and the network has pieces of it */
+    bool striped; /* its pieces go by all rails */
+    bool apart;   /* striped, or a signal that waits for such: counted in peer->apart */
     int status;
     uint32_t window;
     uint64_t off, bytes, offset; /* offset: bytes posted */
@@ -353,6 +356,7 @@ struct gi_core_peer {
     uint32_t pieces; /* with the network */
     uint32_t gets;   /* GET operations posted and not done */
     uint32_t amos;   /* replies owed */
+    uint32_t apart;  /* operations in its queue that the home rail's order does not cover */
     int32_t status;  /* GIN_OK, or why no operation goes to it any more; stored after why */
     uint64_t bytes;  /* with the network */
     struct gi_core_signs signs;
@@ -391,6 +395,8 @@ struct gi_core_ctx {
     const struct gi_net_caps *caps;
     const struct gi_core_plan *plan;
     struct gi_core_peer *peers;
+    uint64_t stripe_from;          /* puts of so many bytes are split; UINT64_MAX: none are */
+    struct gi_core_stripe *stripe; /* lanes on the other rails, or NULL */
     uint64_t issued;
     struct gi_core_op *first, *last; /* in order of numbers */
     struct gi_core_op *free_ops, *spare_ops, *ops_memory;
@@ -434,12 +440,21 @@ struct gi_core {
     struct gi_core_ctx *_Atomic ctx[GI_CORE_CTXS];
     _Atomic uint32_t n_ctx;
     uint32_t next_tag;
+    uint32_t sides;        /* lanes of a context beside its home: all other rails, or none */
     _Atomic uint8_t *dead; /* by rank */
     char *_Atomic *whys;   /* by rank: why it is dead; NULL: nobody said, or no memory */
     _Atomic uint32_t deaths;
     /* By driver: its thread, which was allowed to sleep and has not polled since; 0: it has */
     atomic_uintptr_t asleep[GI_CORE_DRIVERS];
     uint64_t watch_ns; /* between looks at the clock's concerns; 0: no watchdog */
+};
+
+/* How peers find a lane; of a context, with what it is opened with. */
+struct gi_core_name {
+    uint32_t len, credits;
+    int32_t status;
+    uint32_t tag;
+    uint8_t bytes[GI_NET_NAME_MAX];
 };
 
 /* core_agree.c: collective; lowers core->agreed. room: made before, so that it cannot fail here */
@@ -468,6 +483,8 @@ void gi_core_dirty(struct gi_core_ctx *ctx, struct gi_core_peer *p);
 void gi_core_kick(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* push() it soon */
 void gi_core_push(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* post what can be */
 int gi_core_push_all(struct gi_core_ctx *ctx);
+/* The next piece of an operation, by the home rail; a striped one's has at most `most` bytes. */
+int gi_core_post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read, uint64_t most);
 int gi_core_posted(struct gi_core_ctx *ctx, struct gi_core_peer *p, int st); /* notes EAGAIN */
 
 /* core_bundle.c */

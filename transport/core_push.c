@@ -4,7 +4,7 @@
  * the network refuses holds up nobody else; its operation stays first and is tried again from the
  * next poll on. Pools, caps per peer and credits bound what is under way.
  */
-#include "transport/core_int.h"
+#include "transport/core_stripe.h"
 
 void gi_core_kick(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
@@ -41,7 +41,7 @@ static struct gi_net_mr *local_mr(const struct gi_core_ctx *ctx, const struct gi
     return op->region != NULL ? op->region->mr[ctx->rail] : NULL;
 }
 
-static int post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read)
+int gi_core_post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read, uint64_t most)
 {
     struct gi_core_peer *p = op->peer;
     const struct gi_core_plan *plan = ctx->plan;
@@ -54,14 +54,15 @@ static int post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read)
         return st;
     }
     uint64_t len = left < at.run ? left : at.run;
-    len = len < plan->piece ? len : plan->piece;
+    len = len < most ? len : most;
     struct gi_core_chunk *c = gi_core_chunk_take(ctx, p);
     if (c == NULL)
         return GIN_EAGAIN;
     bool last = len == left;
     bool delivered = plan->delivered && !read && !(ctx->mutate & GI_CORE_MUTATE_DELIVERED);
     /* What holds its doorbell back must be followed: where there is no room, nothing follows. */
-    bool more = (!last || op->way == GI_CORE_WAY_NATIVE) && gi_core_has_room(ctx, p, len);
+    bool more =
+        (!last || op->way == GI_CORE_WAY_NATIVE) && !op->striped && gi_core_has_room(ctx, p, len);
     bool imm =
         op->way == GI_CORE_WAY_IMM && (ctx->mutate & GI_CORE_MUTATE_LAST ? op->offset == 0 : last);
     struct gi_net_io io = {.peer = rank,
@@ -122,7 +123,9 @@ static int post_put(struct gi_core_ctx *ctx, struct gi_core_op *op)
 {
     int st = GIN_OK;
     while (op->offset < op->bytes && st == GIN_OK)
-        st = op->way == GI_CORE_WAY_WHOLE ? post_whole(ctx, op) : post_piece(ctx, op, false);
+        st = op->way == GI_CORE_WAY_WHOLE ? post_whole(ctx, op)
+             : op->striped                ? gi_core_stripe_post(ctx, op)
+                                          : gi_core_post_piece(ctx, op, false, ctx->plan->piece);
     if (st != GIN_OK)
         return st;
     bool posts = (op->bytes != 0 && op->way != GI_CORE_WAY_WHOLE) || op->way == GI_CORE_WAY_NATIVE;
@@ -141,7 +144,7 @@ static int post_get(struct gi_core_ctx *ctx, struct gi_core_op *op)
 {
     int st = GIN_OK;
     while (op->offset < op->bytes && st == GIN_OK)
-        st = post_piece(ctx, op, true);
+        st = gi_core_post_piece(ctx, op, true, ctx->plan->piece);
     if (st == GIN_OK)
         op->peer->gets++;
     return st;

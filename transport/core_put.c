@@ -4,7 +4,7 @@
  * queued. A small put to a peer for whom nothing waits is handed to the network at once and leaves
  * no operation behind.
  */
-#include "transport/core_int.h"
+#include "transport/core_stripe.h"
 
 static int check(const struct gi_core_ctx *ctx, int peer, uint32_t window, uint64_t off,
                  uint64_t bytes, struct gi_core_place *at)
@@ -90,10 +90,12 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
     if (GIN_UNLIKELY(at.staged || (put->region != NULL && put->region->device)))
         return GIN_ENOTSUP;
     bool single = put->bytes <= at.run && put->bytes <= ctx->plan->piece;
-    enum gi_core_way way = gi_core_choose(ctx, p, put, single, at.host);
+    bool striped = GIN_UNLIKELY(put->bytes >= ctx->stripe_from);
+    enum gi_core_way way =
+        striped ? gi_core_stripe_way(put) : gi_core_choose(ctx, p, put, single, at.host);
     if (GIN_UNLIKELY(way == GI_CORE_WAY_WHOLE && !at.host))
         return GIN_ENOTSUP;
-    if (gi_core_bundle_fits(ctx, p, put, at.host))
+    if (way != GI_CORE_WAY_STRONG && gi_core_bundle_fits(ctx, p, put, at.host))
         return gi_core_bundle_add(ctx, p, put);
     if (at_once(ctx, p, put, &at, way))
         return GIN_OK;
@@ -105,6 +107,8 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
         return GIN_EAGAIN;
     }
     fill(op, put, way);
+    op->striped = striped;
+    op->apart = striped || (way == GI_CORE_WAY_STRONG && ctx->plan->ordered);
     gi_core_op_enqueue(ctx, op);
     gi_core_push(ctx, p);
     return GIN_OK;

@@ -150,7 +150,8 @@ static int pass(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi
     bool settle = !plan->ordered || p->out.sent != p->out.acked || (reads && p->loose.lo != 0);
     if (ctx->mutate & GI_CORE_MUTATE_FENCE)
         return GIN_OK;
-    if (!settle && p->gets == 0)
+    bool apart = p->apart != 0 && !(ctx->mutate & GI_CORE_MUTATE_APART);
+    if (!settle && p->gets == 0 && !apart)
         return GIN_OK;
     if (p->first == op && (!settle || gi_core_peer_settled(p, before)))
         return GIN_OK;

@@ -158,27 +158,38 @@ static void wake(void *arg, uint32_t driver)
 
 static struct bed_member members[BED_RANKS];
 
-static int open_net(struct bed *b, struct bed_rank *r, int rank)
+static int open_rail(struct bed *b, struct bed_rank *r, int rank, uint32_t rail)
 {
-    struct gi_net_config inner = {.rank = rank, .size = b->n, .more = b->hub};
+    struct gi_net_config inner = {.rank = rank, .size = b->n, .more = b->hub[rail]};
+    struct gi_net_domain **in = &r->inners[rail], **domain = &r->domains[rail];
     if (b->provider != NULL) {
         struct gi_net_config net = {
             .provider = b->provider, .rank = rank, .size = b->n, .any_atomics = b->spoilt != NULL};
-        int st = gi_ofi_ops.open(&net, &r->domain);
-        return st == GIN_OK && b->spoilt != NULL ? gi_fault_wrap(b->spoilt, rank, b->n, &r->domain)
+        int st = gi_ofi_ops.open(&net, domain);
+        return st == GIN_OK && b->spoilt != NULL ? gi_fault_wrap(b->spoilt, rank, b->n, domain)
                                                  : st;
     }
-    int st = gi_self_ops.open(&inner, &r->inner);
+    int st = gi_self_ops.open(&inner, in);
     if (st == GIN_OK && b->inner != NULL)
-        r->inner->ops = b->inner;
+        (*in)->ops = b->inner;
     struct gi_fault_plan plan = {.hold = 0};
     if (!b->expect_failure || rank == b->fault_rank)
         plan = b->plan;
-    plan.inner = r->inner;
-    plan.seed = b->seed;
+    plan.inner = *in;
+    plan.seed = b->seed + rail;
     plan.caps = b->last_mask != NULL && rank == b->n - 1 ? &b->last_mask->caps : &b->mask->caps;
     struct gi_net_config outer = {.rank = rank, .size = b->n, .more = &plan};
-    return st == GIN_OK ? gi_fault_ops.open(&outer, &r->domain) : st;
+    return st == GIN_OK ? gi_fault_ops.open(&outer, domain) : st;
+}
+
+static int open_net(struct bed *b, struct bed_rank *r, int rank)
+{
+    int st = GIN_OK;
+    for (uint32_t i = 0; i < b->rails && st == GIN_OK; i++)
+        st = open_rail(b, r, rank, i);
+    r->inner = r->inners[0];
+    r->domain = r->domains[0];
+    return st;
 }
 
 static int open_memory(struct bed_rank *r)
@@ -213,11 +224,11 @@ static void *open_rank(void *arg)
     r->status = open_net(b, r, m->rank);
     if (m->rank == b->fault_rank)
         bed_allocations = b->no_memory;
-    struct gi_net_domain *domains[] = {r->domain};
     struct gi_core_config config = {.rank = m->rank,
                                     .size = b->n,
-                                    .domains = domains,
-                                    .n_domains = 1,
+                                    .domains = r->domains,
+                                    .n_domains = b->rails,
+                                    .stripe_from = b->stripe,
                                     .allgather = allgather,
                                     .allgather_arg = m,
                                     .hooks = {.arg = m,
@@ -253,8 +264,10 @@ bool bed_open(struct bed *b, const struct bed_mask *mask, int n)
     b->gather = calloc(1, sizeof(*b->gather));
     pthread_barrier_init(&b->gather->barrier, NULL, (unsigned)n);
     pthread_mutex_init(&b->gather->lock, NULL);
-    if (!EXPECT_EQ_INT(gi_self_hub_open(&b->hub), GIN_OK))
-        return false;
+    b->rails = b->rails != 0 ? b->rails : 1;
+    for (uint32_t i = 0; i < b->rails; i++)
+        if (!EXPECT_EQ_INT(gi_self_hub_open(&b->hub[i]), GIN_OK))
+            return false;
     for (int r = 0; r < n; r++) {
         members[r] = (struct bed_member){b, r};
         pthread_create(&thread[r], NULL, open_rank, &members[r]);
@@ -275,13 +288,16 @@ void bed_close(struct bed *b)
         gi_core_region_close(k->core, k->region);
         gi_core_region_close(k->core, k->cells_region);
         gi_core_close(k->core);
-        if (k->domain != NULL)
-            k->domain->ops->close(k->domain);
-        if (k->inner != NULL)
-            gi_self_ops.close(k->inner);
+        for (uint32_t i = 0; i < b->rails; i++) {
+            if (k->domains[i] != NULL)
+                k->domains[i]->ops->close(k->domains[i]);
+            if (k->inners[i] != NULL)
+                gi_self_ops.close(k->inners[i]);
+        }
         free(k->memory);
     }
-    gi_self_hub_close(b->hub);
+    for (uint32_t i = 0; i < b->rails; i++)
+        gi_self_hub_close(b->hub[i]);
     pthread_barrier_destroy(&b->gather->barrier);
     pthread_mutex_destroy(&b->gather->lock);
     free(b->gather);

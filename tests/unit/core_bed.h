@@ -13,6 +13,7 @@
 #include "transport/self/self.h"
 
 #define BED_RANKS  5
+#define BED_RAILS  3
 #define BED_SLOTS  8u
 #define BED_BYTES  (256u << 10)
 #define BED_WINDOW 0x00300007u /* id 7, generation 3 */
@@ -30,7 +31,8 @@ extern const size_t bed_n_masks;
 const struct bed_mask *bed_mask(const char *name);
 
 struct bed_rank {
-    struct gi_net_domain *inner, *domain;
+    struct gi_net_domain *inner, *domain;                         /* of the first rail, ... */
+    struct gi_net_domain *inners[BED_RAILS], *domains[BED_RAILS]; /* ... and of all */
     struct gi_core *core;
     struct gi_core_ctx *ctx;
     struct gi_core_region *region, *cells_region;
@@ -51,7 +53,9 @@ struct bed {
     bool stuck;          /* something never came to its end */
     int fault_rank;      /* with expect_failure: only this rank has the plan */
     bool expect_failure; /* of bed_open() */
-    struct gi_self_hub *hub;
+    uint32_t rails;      /* 0: one */
+    uint64_t stripe;     /* puts from so many bytes on are split over them, 0: none */
+    struct gi_self_hub *hub[BED_RAILS];
     struct bed_rank rank[BED_RANKS];
     struct bed_gather *gather;
     const struct gi_net_ops *inner; /* beneath the wrapper, as self but for some calls; or NULL */

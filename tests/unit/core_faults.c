@@ -279,7 +279,7 @@ enum way { KILLED, TOLD, AGAIN, SILENT, WAYS };
 static void lose(struct bed *b, enum way way)
 {
     switch (way) {
-    case KILLED: gi_self_kill(b->hub, 1); break;
+    case KILLED: gi_self_kill(b->hub[0], 1); break;
     case TOLD: gi_core_peer_dead(b->rank[0].core, 1, "the test says so"); break;
     case AGAIN: gi_fault_peer(b->rank[0].domain, 1, GI_FAULT_PEER_AGAIN); break;
     default: gi_fault_peer(b->rank[0].domain, 1, GI_FAULT_PEER_SILENT); break;
