@@ -49,9 +49,10 @@ static void look_at_files(const struct gi_devcomm *d, uint32_t contexts)
     left = gi_os_files_left(&limit);
     for (int r = 0; r < comm->size; r++)
         far += r != comm->rank && (d->lsa_of != NULL || comm->lsa_of[r] < 0);
+    contexts *= gi_core_lanes_each(comm->net->core);
     if (left < far * contexts)
         gi_warn("net",
-                "%llu of %llu descriptors are left, and %u contexts with %llu ranks may take %llu: "
+                "%llu of %llu descriptors are left, and %u lanes with %llu ranks may take %llu: "
                 "whoever cannot connect takes this rank for lost; raise ulimit -n",
                 (unsigned long long)left, (unsigned long long)limit, contexts,
                 (unsigned long long)far, (unsigned long long)(far * contexts));

@@ -192,6 +192,7 @@ static int open_core(struct gi_net *n)
                   .wake = gi_net_driver_wake},
         .drivers = (uint32_t)comm->env.engine_threads,
         .peer_timeout_ns = comm->env.peer_timeout,
+        .stripe_from = (uint64_t)comm->env.stripe,
     };
     int st = gi_core_open(&c, &n->core);
     if (st == GIN_OK)
@@ -213,9 +214,10 @@ static void free_net(struct gi_net *n)
 
 static void describe(struct gi_net *n, const struct ballot *b)
 {
-    char rails[24] = "";
+    char rails[40] = "";
     if (n->n_domains > 1)
-        snprintf(rails, sizeof(rails), ", %u rails", n->n_domains);
+        snprintf(rails, sizeof(rails), ", %u rails%s", n->n_domains,
+                 gi_core_stripes(n->core) ? ", large puts by all" : "");
     snprintf(n->how, sizeof(n->how), "%.45s (%.31s)%s: %.75s", b->provider, b->version, rails,
              gi_core_strategy(n->core, 0));
     gi_info("net", "network up: %s", n->how);

@@ -54,6 +54,8 @@ GI_ENV(nic, NIC, TEXT, "", 0, 0,
        "provider's best")
 GI_ENV(nics, NICS, TEXT, "", 0, 0,
        "network devices, commas between them, ordered alike on all ranks; contexts take turns")
+GI_ENV(stripe, STRIPE, SIZE, "512K", 0, INT64_MAX,
+       "puts of so many bytes go by all rails, not by their context's alone; 0: none do")
 GI_ENV(engine_threads, ENGINE_THREADS, COUNT, "1", 1, 64,
        "threads that drive the network; each serves its share of the contexts")
 GI_ENV(rank, RANK, COUNT, "", 0, 2147483647, "rank of this process, with SIZE and ROOT")

@@ -91,6 +91,51 @@ MP_TEST_OPT(contexts_take_rails_in_turn, .ranks = "2 3 5", .hosts = "ABCDE", .ba
     EXPECT_OK(gin_free(mp->comm, words));
 }
 
+/* A put of so many bytes, each round's with other bytes; checked where the signal has come. */
+static void send_large(struct mp *mp, const gin_t *g, unsigned char *to, unsigned char *from,
+                       uint64_t bytes, uint64_t round)
+{
+    gin_team_t w = gin_world(g);
+    int right = (mp->rank + 1) % mp->size, left = (mp->rank + mp->size - 1) % mp->size;
+    memset(from, (int)(round * 16 + (unsigned)mp->rank), bytes);
+    gin_action_t own = round % 3 == 0   ? gin_weak_inc(0)
+                       : round % 3 == 1 ? gin_strong_inc(0)
+                                        : gin_no_action();
+    EXPECT_OK(
+        gin_put(g, gin_thread(), w, right, gin_at_ptr(g, to), gin_at_ptr(g, from), bytes, own));
+    if (round % 3 == 2)
+        EXPECT_OK(gin_signal(g, gin_thread(), w, right, gin_strong_inc(0)));
+    EXPECT_OK(gin_wait_signal(g, gin_thread(), 0, round + 1));
+    EXPECT_FILLED(to, bytes, (unsigned char)(round * 16 + (unsigned)left));
+    EXPECT_OK(
+        gin_barrier(g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL, GIN_FENCE_ALL));
+}
+
+MP_TEST_OPT(large_puts_take_all_rails, .ranks = "2 3", .hosts = "ABC", .bare = true,
+            .only = MP_PROCS)
+{
+    enum { BYTES = 3 << 20, CONTEXTS = 2 };
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.contexts = CONTEXTS;
+    if (!two_rails(mp, &reqs))
+        return;
+    unsigned char *to = gin_calloc(mp->comm, 1, BYTES), *from = gin_calloc(mp->comm, 1, BYTES);
+    if (!EXPECT(to != NULL && from != NULL))
+        return;
+    for (uint32_t c = 0; c < CONTEXTS; c++) {
+        gin_t g;
+        EXPECT_OK(gin_open(&mp->dev, c, &g));
+        for (uint64_t k = 0; k < 6; k++) {
+            mp_step(mp, "context %u, round %llu", c, (unsigned long long)k);
+            send_large(mp, &g, to, from, k < 3 ? BYTES : (512u << 10) + 8 * (unsigned)k, k);
+        }
+        EXPECT(gi_core_counts(gi_devcomm_of(&g)->net[c])[GI_CORE_N_SIDE] != 0);
+    }
+    EXPECT_OK(gin_free(mp->comm, from));
+    EXPECT_OK(gin_free(mp->comm, to));
+}
+
 /* No network then, and the reason with the name of the variable. */
 static void refused(struct mp *mp, const char *value, const char *why)
 {
