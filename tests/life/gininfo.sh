@@ -39,6 +39,9 @@ has version 0 'gininfo (ginshmem) [0-9]' ./gininfo -V
 has "bad option" 2 nonsense ./gininfo --nonsense
 has "bad option" 2 'see gininfo --help' ./gininfo --nonsense
 has "bad word" 2 '"word"' ./gininfo word
+for p in opx psm3 "udp;ofi_rxd"; do
+    has "overview of $p" 0 "^  $p  *\(yes\|no\): " ./gininfo
+done
 has overview 0 '^  tcp .* yes: ' ./gininfo
 has overview 0 '^  cores ' ./gininfo
 has overview 0 '^  joins by .* self: ' env -u PMI_FD -u PMIX_NAMESPACE ./gininfo

@@ -12,8 +12,10 @@
 #include "transport/ofi/ofi_find.h"
 #include "transport/ofi/ofi_info.h"
 
-static const char *const providers[] = {"tcp",   "tcp;ofi_rxm",   "net", "sockets", "shm",
-                                        "verbs", "verbs;ofi_rxm", "efa", "cxi"};
+/* All that the library may choose, or that its texts offer to those who name one. */
+static const char *const providers[] = {
+    "cxi",         "efa", "opx",     "verbs",       "verbs;ofi_rxm", "tcp", "net",
+    "tcp;ofi_rxm", "shm", "sockets", "udp;ofi_rxd", "psm3",          "psm2"};
 
 uint32_t gi_ofi_version(void)
 {
@@ -41,6 +43,16 @@ static bool contained(const char *provider)
     return found;
 }
 
+/* Not on the list that is tried by itself. */
+static bool only_named(const char *provider)
+{
+    const char *name;
+    for (size_t i = 0; (name = gi_ofi_own(i, 0)) != NULL; i++)
+        if (strncmp(name, provider, strlen(provider)) == 0)
+            return false;
+    return true;
+}
+
 static void append(char *text, size_t n, const char *word)
 {
     size_t len = strlen(text);
@@ -61,8 +73,9 @@ static void describe(const struct fi_info *list, struct gi_ofi_found *f)
         if (i->domain_attr->name != NULL)
             append(domains, sizeof(domains), i->domain_attr->name);
     }
-    snprintf(f->text, sizeof(f->text), "version %u.%u, endpoints %s, domains %s", FI_MAJOR(version),
-             FI_MINOR(version), types, domains);
+    snprintf(f->text, sizeof(f->text), "version %u.%u, endpoints %s, domains %s%s",
+             FI_MAJOR(version), FI_MINOR(version), types, domains,
+             only_named(f->provider) ? "; used only where GINSHMEM_PROVIDER names it" : "");
 }
 
 static void ask(const char *provider, struct gi_ofi_found *f)
@@ -84,7 +97,8 @@ static void ask(const char *provider, struct gi_ofi_found *f)
         f->have = 1;
         describe(list, f);
     } else if (!contained(provider)) {
-        snprintf(f->text, sizeof(f->text), "this libfabric does not contain it");
+        snprintf(f->text, sizeof(f->text),
+                 "this libfabric does not contain it, or it gave up for want of a device");
     } else {
         snprintf(f->text, sizeof(f->text),
                  "this libfabric contains it, but finds no device that does messages and RMA (%s)",
