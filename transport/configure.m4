@@ -8,6 +8,12 @@ GI_PKG([libfabric], [LIBFABRIC], [libfabric >= 1.17])
 AS_IF([test "$gi_pkg_libfabric" != yes],
     [AC_MSG_ERROR([libfabric >= 1.17 is required (Debian: libfabric-dev): $gi_pkg_libfabric_text])])
 gi_line_libfabric=$gi_pkg_libfabric_text
+gi_saved_CPPFLAGS=$CPPFLAGS
+CPPFLAGS="$CPPFLAGS $LIBFABRIC_CFLAGS"
+# Since 1.20: registration of GPU memory by DMA-BUF.
+AC_CHECK_DECLS([FI_MR_DMABUF], [gi_line_libfabric="$gi_line_libfabric, knows DMA-BUF"],
+    [gi_line_libfabric="$gi_line_libfabric, before DMA-BUF (1.20)"], [#include <rdma/fi_domain.h>])
+CPPFLAGS=$gi_saved_CPPFLAGS
 ])
 
 AC_DEFUN([GI_PROBE_IBVERBS], [

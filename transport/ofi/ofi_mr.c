@@ -12,7 +12,7 @@
 
 #define KEY_TRIES 8
 
-#ifdef FI_MR_DMABUF
+#if HAVE_DECL_FI_MR_DMABUF
 static void describe_dmabuf(const struct gi_net_memory_desc *m, struct fi_mr_attr *attr,
                             struct fi_mr_dmabuf *buf, uint64_t *flags)
 {
@@ -48,7 +48,7 @@ static int reg_with_key(struct gi_ofi_domain *d, const struct gi_net_memory_desc
         attr.iface = FI_HMEM_CUDA;
         attr.device.cuda = m->device;
     }
-#ifdef FI_MR_DMABUF
+#if HAVE_DECL_FI_MR_DMABUF
     struct fi_mr_dmabuf buf;
     if (m->kind == GI_NET_DMABUF)
         describe_dmabuf(m, &attr, &buf, &flags);
