@@ -76,6 +76,13 @@ static int check_numbers(const gin_devcomm_reqs_t *r)
         return too_many("device", r->device, 0, GIN_DEVICE_CUDA);
     if (r->backend > GIN_BACKEND_GDA)
         return too_many("backend", r->backend, 0, GIN_BACKEND_GDA);
+    int32_t tc = r->traffic_class;
+    if (tc < GIN_TC_DEFAULT || tc > GIN_TC_DSCP + 63 ||
+        (tc > GIN_TC_NETWORK_CTRL && tc < GIN_TC_DSCP))
+        return gi_fail(GIN_ERANGE,
+                       "gin_devcomm_create: traffic_class is %" PRId32
+                       ", it must be a GIN_TC_ constant or gin_tc_dscp() of 0 .. 63",
+                       tc);
     if (r->multimem > GIN_MULTIMEM_WISHED)
         return too_many("multimem", r->multimem, 0, GIN_MULTIMEM_WISHED);
     return GIN_OK;
@@ -86,11 +93,6 @@ static int check_features(const gin_devcomm_reqs_t *r)
 {
     if (r->backend == GIN_BACKEND_GDA)
         return gi_fail(GIN_ENOTSUP, "gin_devcomm_create: backend GDA is not built; use AUTO");
-    if (r->traffic_class != -1)
-        return gi_fail(GIN_ENOTSUP,
-                       "gin_devcomm_create: traffic_class is %" PRId32
-                       ", and networks are opened with the provider's own here; pass -1",
-                       r->traffic_class);
     if (r->multimem == GIN_MULTIMEM_NEEDED && r->device == GIN_DEVICE_HOST)
         return gi_fail(GIN_ENOTSUP,
                        "gin_devcomm_create: multimem: host memory has no multicast addresses");
@@ -130,7 +132,7 @@ static const char *const number_names[] = {"contexts",        "signals",      "c
                                            "hybrid_barriers", "teams",        "team barriers",
                                            "scratch",         "connection",   "paths",
                                            "strong",          "va",           "bytes of barriers",
-                                           "multimem"};
+                                           "multimem",        "traffic_class"};
 #define NUMBERS (sizeof(number_names) / sizeof(number_names[0]))
 
 struct ballot {
@@ -143,11 +145,23 @@ static void ballot_fill(struct ballot *b, const gin_devcomm_reqs_t *r, uint64_t 
     uint64_t counts = 0;
     for (uint32_t i = 0; i < r->n_team_barriers; i++)
         counts = counts * 31 + r->team_barriers[i].count;
-    const uint64_t n[NUMBERS] = {
-        r->contexts,     r->signals,       r->counters,        r->world_barriers,
-        r->lsa_barriers, r->rail_barriers, r->hybrid_barriers, r->n_team_barriers,
-        counts,          r->scratch,       r->connection,      r->paths,
-        r->strong != 0,  r->va != 0,       barrier_bytes,      r->multimem};
+    const uint64_t n[NUMBERS] = {r->contexts,
+                                 r->signals,
+                                 r->counters,
+                                 r->world_barriers,
+                                 r->lsa_barriers,
+                                 r->rail_barriers,
+                                 r->hybrid_barriers,
+                                 r->n_team_barriers,
+                                 counts,
+                                 r->scratch,
+                                 r->connection,
+                                 r->paths,
+                                 r->strong != 0,
+                                 r->va != 0,
+                                 barrier_bytes,
+                                 r->multimem,
+                                 (uint64_t)(int64_t)r->traffic_class};
     memcpy(b->number, n, sizeof(n));
     b->device = r->device;
     b->engine = r->device == GIN_DEVICE_CUDA && r->backend != GIN_BACKEND_DIRECT;
@@ -159,9 +173,10 @@ static int ballots_count(const struct ballot *all, int size)
         for (size_t i = 0; i < NUMBERS; i++)
             if (all[r].number[i] != all[0].number[i])
                 return gi_fail(GIN_EMISMATCH,
-                               "gin_devcomm_create: %s differs: rank 0 passed %" PRIu64
-                               ", rank %d passed %" PRIu64,
-                               number_names[i], all[0].number[i], r, all[r].number[i]);
+                               "gin_devcomm_create: %s differs: rank 0 passed %" PRId64
+                               ", rank %d passed %" PRId64,
+                               number_names[i], (int64_t)all[0].number[i], r,
+                               (int64_t)all[r].number[i]);
     return GIN_OK;
 }
 

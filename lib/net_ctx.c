@@ -3,7 +3,9 @@
  * The contexts of a device communicator on the network: which signals each has and who adds to
  * them, and how all ranks get them or none does.
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine_net.h"
 #include "net_lend.h"
@@ -21,7 +23,8 @@ static void fill_config(struct gi_devcomm *d, uint32_t c, struct gi_core_ctx_con
 {
     const gin_devcomm_reqs_t *r = &d->reqs;
     char *heap = (char *)gi_control(d->comm, d->comm->shm->lsa_rank) + GI_CONTROL;
-    *config = (struct gi_core_ctx_config){.home = c, .shared = true};
+    *config = (struct gi_core_ctx_config){
+        .home = c, .shared = true, .traffic = (uint32_t)(r->traffic_class + 1)};
     if (c == r->contexts) /* the barriers' has no signals */
         return;
     if (d->rings != NULL)
@@ -58,17 +61,39 @@ static void look_at_files(const struct gi_devcomm *d, uint32_t contexts)
                 (unsigned long long)far, (unsigned long long)(far * contexts));
 }
 
+/* All ranks have the same provider, and get the same answer. */
+static int check_traffic(const struct gi_devcomm *d)
+{
+    static const char *const names[] = {"BEST_EFFORT", "LOW_LATENCY", "DEDICATED_ACCESS",
+                                        "BULK_DATA",   "SCAVENGER",   "NETWORK_CTRL"};
+    const struct gi_net_caps *caps = gi_core_caps(d->comm->net->core, 0);
+    int tc = d->reqs.traffic_class, dscp = tc >= GIN_TC_DSCP;
+    char had[128] = "";
+    if (tc < 0 || (caps->classes & (dscp ? GI_NET_TC_DSCP : 1u << tc)) != 0)
+        return GIN_OK;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if ((caps->classes & 1u << i) != 0)
+            snprintf(had + strlen(had), sizeof(had) - strlen(had), " GIN_TC_%s", names[i]);
+    return gi_fail(GIN_ENOTSUP,
+                   "gin_devcomm_create: traffic_class %s%s: provider %s takes%s; GIN_TC_DEFAULT "
+                   "leaves it to the provider",
+                   dscp ? "by code point (DSCP)" : "GIN_TC_", dscp ? "" : names[tc], caps->name,
+                   had[0] != 0 ? had : " none");
+}
+
 int gi_net_contexts_open(struct gi_devcomm *d)
 {
     struct gi_net *net = d->comm->net;
     uint32_t n = d->reqs.contexts + 1;
     if (net == NULL)
         return GIN_OK;
+    int st = check_traffic(d);
+    if (st != GIN_OK)
+        return st;
     struct gi_core_ctx_config *config = calloc(n, sizeof(*config));
     d->net = calloc(n, sizeof(*d->net));
-    int st = config != NULL && d->net != NULL
-                 ? GIN_OK
-                 : gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %u contexts", n);
+    if (config == NULL || d->net == NULL)
+        st = gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %u contexts", n);
     if (st == GIN_OK)
         st = gi_net_rings_open(d);
     st = gi_agree_on(d->comm, GI_AGREE_DEVCOMM, n, 0, 0, st);

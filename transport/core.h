@@ -225,9 +225,10 @@ struct gi_core_intake {
 
 struct gi_core_ctx_config {
     struct gi_core_cells cells;
-    uint32_t home;  /* rail of small operations, signals and messages; taken modulo the rails */
-    uint32_t depth; /* operations under way, 0: default */
-    bool shared;    /* used by several threads in turn */
+    uint32_t home;    /* rail of small operations, signals and messages; taken modulo the rails */
+    uint32_t depth;   /* operations under way, 0: default */
+    bool shared;      /* used by several threads in turn */
+    uint32_t traffic; /* class + 1, one of every rail's; 0: the network's own */
     /* Cells that a NIC may add to (and no CPU does): slot s is at native_off + s * native_stride
      * of this window at every peer; stride 0: none. */
     uint32_t native_window;

@@ -14,6 +14,7 @@ static int open_lane(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *c
     struct gi_net_lane_config lc = {.context = ctx->tag,
                                     .depth = config->depth,
                                     .shared = config->shared,
+                                    .traffic = config->traffic,
                                     .handler = {.arg = ctx,
                                                 .done = gi_core_done,
                                                 .failed = gi_core_failed,

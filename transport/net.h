@@ -74,15 +74,18 @@ struct gi_net_caps {
     bool mr_hmem;  /* device memory can be registered, by pointer */
     bool mr_dmabuf;
     /* driving it */
-    bool wait_fd;    /* progress_fd() gives one that may be slept on */
-    bool local;      /* leads to this machine alone: its address is the loopback's */
-    bool one_queue;  /* what a dead rank owes is in front of what others answer later */
-    bool fd_each;    /* every connection of every lane takes a descriptor */
-    bool meet_early; /* ranks that meet first beside a third one's death may lose something */
+    bool wait_fd;     /* progress_fd() gives one that may be slept on */
+    bool local;       /* leads to this machine alone: its address is the loopback's */
+    bool one_queue;   /* what a dead rank owes is in front of what others answer later */
+    bool fd_each;     /* every connection of every lane takes a descriptor */
+    uint32_t classes; /* of traffic that it takes: 1 << enum gin_traffic_class, GI_NET_TC_DSCP */
+    bool meet_early;  /* ranks that meet first beside a third one's death may lose something */
     /* for gininfo: who it is; what a quirk or the self-test took away and why, '\n' between */
     const char *name, *version;
     const char *notes;
 };
+
+#define GI_NET_TC_DSCP (1u << 31) /* classes by their code point, too */
 
 /* ---- objects ---- */
 
@@ -142,6 +145,7 @@ struct gi_net_lane_config {
     uint32_t context; /* for messages */
     uint32_t depth;   /* requests wanted in flight, at most caps.depth; 0: caps.depth */
     bool shared;      /* used by several threads in turn */
+    uint32_t traffic; /* class + 1, one of caps.classes; 0: the network's own */
     struct gi_net_handler handler;
 };
 

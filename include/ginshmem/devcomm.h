@@ -24,6 +24,18 @@ enum gin_connection {
     GIN_CONNECT_NONE = 2  /* LSA peers only */
 };
 
+/* Of the network. Which of them a provider heeds gininfo tells; others are GIN_ENOTSUP. */
+enum gin_traffic_class {
+    GIN_TC_DEFAULT = -1, /* the provider's */
+    GIN_TC_BEST_EFFORT = 0,
+    GIN_TC_LOW_LATENCY = 1,
+    GIN_TC_DEDICATED_ACCESS = 2,
+    GIN_TC_BULK_DATA = 3,
+    GIN_TC_SCAVENGER = 4, /* whatever others leave */
+    GIN_TC_NETWORK_CTRL = 5,
+    GIN_TC_DSCP = 0x100 /* and a code point, 0 to 63: gin_tc_dscp() */
+};
+
 enum gin_barrier_kind {
     GIN_BARRIER_WORLD = 0,
     GIN_BARRIER_LSA = 1,
@@ -77,7 +89,7 @@ typedef struct gin_devcomm_reqs {
     int va;                            /* signals on window words (_at) needed; default 1 */
     uint32_t backend;                  /* enum gin_backend; default AUTO */
     uint32_t queue_depth;              /* descriptors per ring; 0: default */
-    int32_t traffic_class;             /* -1: the provider's */
+    int32_t traffic_class;             /* enum gin_traffic_class; default -1, the provider's */
     uint64_t wait_timeout_ns;          /* of waits without a timeout of their own; 0: none */
     uint64_t barrier_timeout_ns;       /* of barriers; 0: none */
     uint32_t multimem;                 /* enum gin_multimem; default NONE */
@@ -120,6 +132,12 @@ GIN_STATIC_ASSERT(sizeof(gin_devcomm_t) == 64, "a device communicator is one cac
 
 #define GIN_DEVCOMM_MAGIC 0x47494e44u /* "GIND" */
 #define GIN_DEVCOMM_ABI   1
+
+/* The class of traffic with this code point of IP's differentiated services, 0 to 63. */
+GIN_VALUE int32_t gin_tc_dscp(unsigned point)
+{
+    return (int32_t)(GIN_TC_DSCP | point);
+}
 
 GIN_VALUE gin_barrier_t gin_barrier_of(enum gin_barrier_kind kind)
 {

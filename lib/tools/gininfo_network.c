@@ -43,6 +43,23 @@ static void class(const struct gi_net_caps *c)
     info_add(SECTION, "class", INFO_PLAIN, name, "%s", means);
 }
 
+/* What gin_devcomm_reqs_t.traffic_class may be. */
+static void classes(uint32_t classes)
+{
+    static const char *const names[] = {"best effort", "low latency", "dedicated access",
+                                        "bulk data",   "scavenger",   "network control"};
+    char text[128] = "";
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if ((classes & 1u << i) != 0)
+            snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
+                     text[0] != 0 ? ", " : "", names[i]);
+    if ((classes & GI_NET_TC_DSCP) != 0)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%sDSCP",
+                 text[0] != 0 ? ", " : "");
+    info_add(SECTION, "traffic classes", classes != 0 ? INFO_YES : INFO_NO,
+             classes != 0 ? text : NULL, "%s", classes != 0 ? "" : "this provider heeds none");
+}
+
 static void capabilities(const struct gi_net_caps *c)
 {
     char text[32];
@@ -68,6 +85,7 @@ static void capabilities(const struct gi_net_caps *c)
     number("bytes per operation", c->max_msg, "none", "longer ones are split");
     number("operations in flight", c->depth, "none", "per context");
     fact("unregistered sources", !c->mr_local, "local memory must be registered");
+    classes(c->classes);
     fact("GPU memory", c->mr_hmem || c->mr_dmabuf,
          "not by this provider: it is copied through host memory");
 }

@@ -71,7 +71,9 @@ MP_TEST_N(limits_are_refused, "1 3")
     EXPECT_OK(gin_free(mp->comm, gpu));
     TRY(backend, GIN_BACKEND_GDA, GIN_ENOTSUP);
     TRY(multimem, 1, GIN_ENOTSUP);
-    TRY(traffic_class, 0, GIN_ENOTSUP);
+    TRY(traffic_class, -2, GIN_ERANGE);
+    TRY(traffic_class, 6, GIN_ERANGE);
+    TRY(traffic_class, GIN_TC_DSCP + 64, GIN_ERANGE);
     TRY(paths, GIN_PATH_LSA | 16, GIN_ERANGE);
     EXPECT_FAILS(gin_devcomm_create(mp->comm, NULL, NULL), GIN_EINVAL, "gin_devcomm_create");
     gin_devcomm_reqs_init(NULL);

@@ -103,6 +103,7 @@ struct gi_ofi_lane {
     struct gi_ofi_peer *peers; /* by rank */
     int *peer_of;              /* rank of an entry of the address vector */
     uint64_t addresses;        /* ... so many at the most */
+    uint32_t traffic;          /* class + 1, 0: the provider's */
     bool source;               /* arrivals tell theirs */
     int fd;                    /* of the queue, -1: none */
     struct gi_ofi_slot *recv, *recv_end, *unposted;

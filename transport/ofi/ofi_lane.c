@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ginshmem/devcomm.h>
 #include "base/log.h"
 #include "transport/ofi/ofi_int.h"
 
@@ -43,9 +44,33 @@ static int open_queue(struct gi_ofi_lane *l, uint32_t depth)
     return rc;
 }
 
+/* What libfabric calls it. */
+static uint32_t traffic_class(int traffic)
+{
+    return (traffic & GIN_TC_DSCP) != 0 ? fi_tc_dscp_set((uint8_t)(traffic & 0x3f))
+                                        : FI_TC_LABEL + (uint32_t)traffic;
+}
+
+_Static_assert(FI_TC_BEST_EFFORT == FI_TC_LABEL + GIN_TC_BEST_EFFORT &&
+                   FI_TC_LOW_LATENCY == FI_TC_LABEL + GIN_TC_LOW_LATENCY &&
+                   FI_TC_DEDICATED_ACCESS == FI_TC_LABEL + GIN_TC_DEDICATED_ACCESS &&
+                   FI_TC_BULK_DATA == FI_TC_LABEL + GIN_TC_BULK_DATA &&
+                   FI_TC_SCAVENGER == FI_TC_LABEL + GIN_TC_SCAVENGER &&
+                   FI_TC_NETWORK_CTRL == FI_TC_LABEL + GIN_TC_NETWORK_CTRL,
+               "labels in the same order");
+
 static int open_endpoint(struct gi_ofi_lane *l)
 {
-    int rc = fi_endpoint(l->domain->domain, l->domain->pick.info, &l->ep, NULL);
+    struct fi_info *info = l->domain->pick.info, *of_class = NULL;
+    if (l->traffic != 0) {
+        of_class = info = fi_dupinfo(info);
+        if (info == NULL)
+            return -FI_ENOMEM;
+        info->tx_attr->tclass = traffic_class((int)l->traffic - 1);
+    }
+    int rc = fi_endpoint(l->domain->domain, info, &l->ep, NULL);
+    if (of_class != NULL)
+        fi_freeinfo(of_class);
     if (rc != 0)
         return rc;
     rc = gi_ofi_enable(l->ep, &l->av->fid, l->cq);
@@ -133,6 +158,7 @@ int gi_ofi_lane_open(struct gi_net_domain *head, const struct gi_net_lane_config
     if (l == NULL)
         return gi_fail(GIN_ENOMEM, "no memory for a lane to %d ranks", d->size);
     l->handler = config->handler;
+    l->traffic = config->traffic;
     l->source = d->pick.rung.source;
     if (config->depth != 0 && config->depth < depth)
         depth = config->depth;

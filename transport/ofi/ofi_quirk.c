@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <ginshmem/devcomm.h>
 #include "transport/ofi/ofi_int.h"
 
 enum field {
@@ -25,8 +26,17 @@ enum field {
     INLINE,
     QUEUE,
     USE,
-    FILES
+    FILES,
+    CLASSES
 };
+
+/*
+ * Of traffic: nothing that libfabric answers tells which a provider heeds. None has code points;
+ * tcp has one class (bulk data), which changes the half of its connections that this side opens.
+ */
+#define PROMPT (1u << GIN_TC_LOW_LATENCY)
+#define LABELS \
+    (1u << GIN_TC_BEST_EFFORT | PROMPT | 1u << GIN_TC_DEDICATED_ACCESS | 1u << GIN_TC_BULK_DATA)
 
 #define ANY     0
 #define V(a, b) FI_VERSION(a, b)
@@ -59,6 +69,9 @@ static const struct {
     {"verbs*", ANY, FOREVER, PASSIVE, 1, NULL},
     {"verbs*", ANY, FOREVER, FILES, 0, NULL},
     {"verbs*", ANY, FOREVER, DC, GI_NET_DC_SAME, "a completion is the remote device's answer"},
+    {"cxi", ANY, FOREVER, CLASSES, LABELS, NULL},
+    {"efa", V(2, 0), FOREVER, CLASSES, PROMPT, NULL},
+    {"efa-direct", V(2, 0), FOREVER, CLASSES, PROMPT, NULL},
     {"cxi", ANY, FOREVER, PASSIVE, 1, NULL},
     {"cxi", ANY, FOREVER, FENCE, 1, NULL},
     {"cxi", ANY, V(2, 4), IMM, 0, "claimed, but writes with data are refused before 2.4"},
@@ -108,6 +121,7 @@ static const char *correct(struct gi_ofi_domain *d, enum field field, unsigned v
     case INLINE: d->inline_heard = value != 0; return "inline writes";
     case FILES: c->fd_each = value != 0; return "descriptors";
     case QUEUE: c->one_queue = value != 0; return "answers";
+    case CLASSES: c->classes = value; return "classes of traffic";
     case RECVS: c->recvs = value; return "receives";
     case AMO:
         c->amo = c->amo != GI_NET_AMO_NONE ? (enum gi_net_amo)value : c->amo;
