@@ -141,7 +141,7 @@ void gi_core_leave(struct gi_core_ctx *ctx)
 {
     struct gi_core *core = ctx->core;
     uint32_t driver = ctx->driver;
-    bool wake = ctx->active != NULL && core->config.hooks.wake != NULL &&
+    bool wake = (ctx->active != NULL || ctx->staging != NULL) && core->config.hooks.wake != NULL &&
                 atomic_load_explicit(&core->asleep[driver], memory_order_relaxed) != 0;
     atomic_store_explicit(&ctx->owned, 0, memory_order_release);
     if (GIN_UNLIKELY(wake) && atomic_exchange(&core->asleep[driver], 0) != 0)
@@ -172,6 +172,8 @@ static int drive(struct gi_core_ctx *ctx)
     } else {
         if (n > 0)
             ctx->idle = 0;
+        if (GIN_UNLIKELY(ctx->staging != NULL))
+            n += gi_core_stage_run(ctx);
         if (ctx->active != NULL)
             n += gi_core_push_all(ctx);
         if (GIN_UNLIKELY(ctx->stripe != NULL))
@@ -333,8 +335,8 @@ static int sleep_on(struct gi_core_ctx *ctx, uint32_t driver, int *fd, int max)
 {
     if (!ctx->open || ctx->lane_dead)
         return 0;
-    if (ctx->driver == driver &&
-        (ctx->active != NULL || (ctx->intake.has != NULL && ctx->intake.has(ctx->intake.arg))))
+    if (ctx->driver == driver && (ctx->active != NULL || ctx->staging != NULL ||
+                                  (ctx->intake.has != NULL && ctx->intake.has(ctx->intake.arg))))
         return GI_CORE_BUSY;
     if (driver != 0)
         return 0;

@@ -5,7 +5,7 @@
  * what this rank knows: one that makes no sense touches no memory, is counted, and its sender is
  * told, which makes that an error of its context.
  */
-#include "transport/core_int.h"
+#include "transport/core_stage.h"
 
 #include <stdlib.h>
 
@@ -25,7 +25,8 @@ void gi_core_store(void *at, const void *from, uint32_t n)
     }
 }
 
-static int word_action(struct gi_core_ctx *ctx, const struct gi_core_msg *m, bool dry)
+static int word_action(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m,
+                       bool dry)
 {
     struct gi_core_update u = {.window = m->put.id,
                                .off = m->put.word_off,
@@ -37,13 +38,15 @@ static int word_action(struct gi_core_ctx *ctx, const struct gi_core_msg *m, boo
     if (dry) {
         void *at;
         int st = gi_core_word(ctx, &u, &at);
-        return st == GIN_ENOTSUP && ctx->core->config.hooks.apply != NULL ? GIN_OK : st;
+        bool can = ctx->core->config.hooks.apply != NULL || gi_core_gpu(ctx->core) != NULL;
+        return st == GIN_ENOTSUP && can ? GIN_OK : st;
     }
-    return gi_core_apply(ctx, &u, &old);
+    return gi_core_stage_apply(ctx, p, m, &u, &old);
 }
 
-/* dry: whether it can be done. */
-static int put_action(struct gi_core_ctx *ctx, const struct gi_core_msg *m, bool dry)
+/* dry: whether it can be done. GIN_EAGAIN: not yet, call it again. */
+static int put_action(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m,
+                      bool dry)
 {
     switch (m->h.action) {
     case GI_CORE_NONE: return GIN_OK;
@@ -52,29 +55,46 @@ static int put_action(struct gi_core_ctx *ctx, const struct gi_core_msg *m, bool
             return m->put.id < ctx->cells.n ? GIN_OK : GIN_ERANGE;
         return gi_core_signal_slot(ctx, m->put.id, m->put.value);
     case GI_CORE_WORD_ADD:
-    case GI_CORE_WORD_SET: return word_action(ctx, m, dry);
+    case GI_CORE_WORD_SET: return word_action(ctx, p, m, dry);
     default: return GIN_EINVAL;
     }
 }
 
-static void put_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
-                        const struct gi_core_msg *m)
+static int put_bytes(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m)
 {
     const struct gi_core_hooks *h = &ctx->core->config.hooks;
     uint32_t n = m->h.len;
     void *at = NULL;
     int st = n != 0 ? h->resolve(h->arg, m->put.window, m->put.off, n, true, &at) : GIN_OK;
-    if (st != GIN_OK) {
-        gi_core_refuse(ctx, p, st, m, m->put.window, m->put.off);
-        return;
+    bool staged = st == GIN_ENOTSUP && gi_core_gpu(ctx->core) != NULL;
+    if (st == GIN_OK || staged) {
+        st = put_action(ctx, p, m, true);
+        if (st == GIN_OK && staged)
+            st = gi_core_stage_store(ctx, p, m, at);
+        else if (st == GIN_OK && n != 0)
+            gi_core_store(at, m->put.data, n);
     }
-    st = put_action(ctx, m, true);
-    if (st == GIN_OK && n != 0)
-        gi_core_store(at, m->put.data, n);
-    if (st == GIN_OK)
-        st = put_action(ctx, m, false);
-    if (st != GIN_OK)
+    return st;
+}
+
+/* False: not yet, call it again. */
+static bool put_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                        const struct gi_core_msg *m)
+{
+    int begun = gi_core_stage_look(p, m);
+    int st = begun == 0   ? put_bytes(ctx, p, m)
+             : begun == 1 ? GIN_OK
+                          : gi_core_stage_store(ctx, p, m, NULL);
+    bool action = st == GIN_OK;
+    if (action)
+        st = put_action(ctx, p, m, false);
+    if (st == GIN_EAGAIN)
+        return false;
+    if (st != GIN_OK && m->h.len != 0 && !action)
+        gi_core_refuse(ctx, p, st, m, m->put.window, m->put.off);
+    else if (st != GIN_OK)
         gi_core_refuse(ctx, p, st, m, m->put.id, m->put.word_off);
+    return true;
 }
 
 /*
@@ -90,32 +110,54 @@ static void asked(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct 
         gi_core_refuse(ctx, p, GIN_ENET, m, p->in.imms + (uint32_t)imms_missing, p->in.imms);
 }
 
-static void handle(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m)
+/* False: it is not handled yet, and to be kept. */
+static bool handle(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m)
 {
-    int st;
+    int st = GIN_OK;
     switch (m->h.kind) {
     case GI_CORE_MSG_SLOT:
         st = gi_core_signal_slot(ctx, m->slot.id, m->slot.value);
         if (st != GIN_OK)
             gi_core_refuse(ctx, p, st, m, m->slot.id, 0);
         break;
-    case GI_CORE_MSG_PUT: put_arrived(ctx, p, m); break;
-    case GI_CORE_MSG_AMO: gi_core_amo_arrived(ctx, p, m); break;
+    case GI_CORE_MSG_PUT:
+        if (!put_arrived(ctx, p, m))
+            return false;
+        break;
+    case GI_CORE_MSG_AMO:
+        if (!gi_core_amo_arrived(ctx, p, m))
+            return false;
+        break;
     case GI_CORE_MSG_BUNDLE:
         gi_core_bundle_arrived(ctx, p, (const void *)m);
         if (m->h.flags & GI_CORE_ASKS)
             asked(ctx, p, m, (int16_t)(m->h.imms - (uint16_t)p->in.imms));
         break;
+    case GI_CORE_MSG_STAGED:
+        st = gi_core_stage_staged(ctx, p, m);
+        if (st == GIN_EAGAIN)
+            return false;
+        if (st != GIN_OK)
+            gi_core_refuse(ctx, p, st, m, m->staged.window, m->staged.off);
+        p->ack_now = true; /* its slab is free */
+        break;
+    case GI_CORE_MSG_FETCH:
+        st = gi_core_stage_asked(ctx, p, m);
+        if (st != GIN_OK)
+            gi_core_refuse(ctx, p, st, m, m->fetch.window, m->fetch.off);
+        break;
     default: asked(ctx, p, m, (int32_t)(m->echo.imms - p->in.imms)); break;
     }
+    gi_core_stage_forget(p, m);
     p->in.got++;
+    return true;
 }
 
 static bool keep_early(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m,
                        uint32_t len)
 {
     unsigned slot = m->h.seq % GI_CORE_CREDITS;
-    if (len > sizeof(*m)) { /* bundles are sent where messages stay in order */
+    if (len > sizeof(*m)) { /* bundles are sent where messages stay in order, and none is kept */
         gi_core_peer_fail(ctx, p, GIN_ENET, "its messages lost their order");
         return false;
     }
@@ -127,31 +169,55 @@ static bool keep_early(struct gi_core_ctx *ctx, struct gi_core_peer *p, const st
     }
     memcpy(&p->in.early[slot], m, len);
     p->in.early_mask |= (uint64_t)1 << slot;
+    if (m->h.kind == GI_CORE_MSG_STAGED)
+        gi_core_stage_begin(ctx, p, &p->in.early[slot]);
     return true;
+}
+
+static bool is_kept(const struct gi_core_peer *p, unsigned slot)
+{
+    return p->in.early_mask >> slot & 1;
+}
+
+void gi_core_go_on(struct gi_core_ctx *ctx, struct gi_core_peer *p)
+{
+    for (unsigned slot = p->in.got % GI_CORE_CREDITS; is_kept(p, slot);
+         slot = p->in.got % GI_CORE_CREDITS) {
+        if (!handle(ctx, p, &p->in.early[slot]))
+            break;
+        p->in.early_mask &= ~((uint64_t)1 << slot);
+    }
+    if (p->ack_now || p->in.got - p->in.told >= (ctx->credits > 1 ? ctx->credits / 2 : 1))
+        gi_core_kick(ctx, p);
+}
+
+/* It may take time, and is then called again from where it is kept. */
+static bool may_wait(const struct gi_core_ctx *ctx, const struct gi_core_msg *m)
+{
+    return GIN_UNLIKELY(ctx->core->stage != NULL) &&
+           (m->h.kind == GI_CORE_MSG_STAGED || m->h.kind == GI_CORE_MSG_PUT ||
+            m->h.kind == GI_CORE_MSG_AMO);
 }
 
 static void numbered(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m,
                      uint32_t len)
 {
     uint16_t ahead = (uint16_t)(m->h.seq - (uint16_t)p->in.got);
+    unsigned first = p->in.got % GI_CORE_CREDITS;
     if (ctx->mutate & GI_CORE_MUTATE_SEQ)
         ahead = 0;
     if (ahead >= GI_CORE_CREDITS) {
         gi_core_refuse(ctx, p, GIN_ERANGE, m, m->h.seq, p->in.got);
         return;
     }
-    if (ahead != 0) {
+    if (is_kept(p, (first + ahead) % GI_CORE_CREDITS))
+        return; /* a number that came twice: what is under way stays as it is */
+    if (ahead != 0 || may_wait(ctx, m))
         keep_early(ctx, p, m, len);
-        return;
-    }
-    handle(ctx, p, m);
-    for (unsigned slot = p->in.got % GI_CORE_CREDITS; p->in.early_mask >> slot & 1;
-         slot = p->in.got % GI_CORE_CREDITS) {
-        p->in.early_mask &= ~((uint64_t)1 << slot);
-        handle(ctx, p, &p->in.early[slot]);
-    }
-    if (p->ack_now || p->in.got - p->in.told >= (ctx->credits > 1 ? ctx->credits / 2 : 1))
-        gi_core_kick(ctx, p);
+    else
+        handle(ctx, p, m);
+    if (ahead == 0)
+        gi_core_go_on(ctx, p);
 }
 
 /* Bytes that a message of its kind has, 0: no such kind. */
@@ -162,6 +228,8 @@ static uint32_t expected_len(const struct gi_core_msg *m)
     case GI_CORE_MSG_PUT: return GI_CORE_BYTES_PUT + m->h.len;
     case GI_CORE_MSG_AMO: return GI_CORE_BYTES_AMO;
     case GI_CORE_MSG_ECHO: return GI_CORE_BYTES_ECHO;
+    case GI_CORE_MSG_STAGED: return GI_CORE_BYTES_STAGED;
+    case GI_CORE_MSG_FETCH: return GI_CORE_BYTES_FETCH;
     case GI_CORE_MSG_ACK: return sizeof(m->h);
     case GI_CORE_MSG_REPLY: return GI_CORE_BYTES_REPLY;
     case GI_CORE_MSG_NACK: return GI_CORE_BYTES_NACK;

@@ -5,7 +5,7 @@
  * reply that names the operation's place in the pool and how often that was used.
  */
 #include "base/amo.h"
-#include "transport/core_int.h"
+#include "transport/core_stage.h"
 
 /* Where it is. GIN_ENOTSUP: for hooks.apply, if there is one. */
 int gi_core_word(const struct gi_core_ctx *ctx, const struct gi_core_update *u, void **at)
@@ -85,7 +85,7 @@ int gi_core_amo_send(struct gi_core_ctx *ctx, struct gi_core_op *op)
     return GIN_OK;
 }
 
-void gi_core_amo_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+bool gi_core_amo_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                          const struct gi_core_msg *m)
 {
     struct gi_core_reply r = {
@@ -97,11 +97,14 @@ void gi_core_amo_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                                .value = m->amo.value,
                                .expected = m->amo.expected};
     if ((m->h.len == 4 || m->h.len == 8) && m->h.action <= GIN_I_AMO_CAS)
-        r.status = gi_core_apply(ctx, &u, &r.value);
+        r.status = gi_core_stage_apply(ctx, p, m, &u, &r.value);
+    if (r.status == GIN_EAGAIN)
+        return false;
     if (m->amo.wanted)
         gi_core_reply_queue(ctx, p, &r);
     if (r.status != GIN_OK)
         gi_core_refuse(ctx, p, r.status, m, m->amo.window, m->amo.off);
+    return true;
 }
 
 void gi_core_amo_replied(struct gi_core_ctx *ctx, struct gi_core_peer *p,

@@ -4,6 +4,7 @@
  * peers' state is zeroed memory of which only what is used gets pages, and so are the pools' spare
  * entries, as many again, for those that are lost with a peer.
  */
+#include "transport/core_stage.h"
 #include "transport/core_stripe.h"
 
 #include <stdlib.h>
@@ -68,6 +69,7 @@ static void empty(struct gi_core_ctx *ctx)
     struct gi_net_domain *d = ctx->core->domain[ctx->rail];
     if (ctx->lane != NULL)
         ctx->ops->lane_close(ctx->lane);
+    gi_core_stage_ctx_close(ctx);
     gi_core_stripe_close(ctx);
     if (ctx->ops_mr != NULL)
         d->ops->dereg(d, ctx->ops_mr);

@@ -4,6 +4,7 @@
  * could be seen without it; other peers go on, and so do the peer's own operations here, which
  * still get their answers unless it is gone. A peer that is lost is lost for all contexts.
  */
+#include "transport/core_stage.h"
 #include "transport/core_stripe.h"
 
 #include <stdio.h>
@@ -157,6 +158,7 @@ void gi_core_peer_fail(struct gi_core_ctx *ctx, struct gi_core_peer *p, int stat
         gi_core_gone(ctx, p);
     if (first)
         fail_all(ctx, p, status);
+    gi_core_stage_kick(ctx, p); /* what it has under way there ends, too */
     if (p->gone)
         gi_core_replace(ctx, p);
     if (status == GIN_EPEER && first)
@@ -233,7 +235,10 @@ void gi_core_failed(void *arg, struct gi_net_request *req, int peer, int status,
     struct gi_core_op *op = c->op;
     struct gi_core_peer *p = op != NULL ? op->peer : c->peer;
     if (op == NULL) {
-        gi_core_prompt_failed(ctx, c);
+        if (c->pull != NULL)
+            gi_core_stage_read(ctx, c, status);
+        else
+            gi_core_prompt_failed(ctx, c);
         gi_core_peer_fail(ctx, p, status, why);
         return;
     }
@@ -269,9 +274,11 @@ void gi_core_nacked(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struc
                                         "a put or signal",
                                         "an atomic",
                                         "a small put",
-                                        "an echo, for signals before it are lost,"};
+                                        "an echo, for signals before it are lost,",
+                                        "a staged put or answer",
+                                        "a get of staged memory"};
     char text[GI_CORE_TEXT];
-    uint32_t kind = m->nack.kind < 6 ? m->nack.kind : 0;
+    uint32_t kind = m->nack.kind < 8 ? m->nack.kind : 0;
     /* It lives, and says so: its refusal is not to be taken for a death. */
     bool odd = m->nack.status >= 0 || m->nack.status == GIN_EPEER;
     int status = odd ? GIN_ENET : m->nack.status;

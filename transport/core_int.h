@@ -11,7 +11,7 @@
  *   core_msg.c     messages out, credits, acks      core_am.c      messages in, validation
  *   core_bundle.c  many small puts in one message   core_prompt.c  puts with word of delivery
  *   core_watch.c   peers that fall silent           core_error.c   lost peers, refusals
- *   core_settle.c  fence, quiet                   core_stage.c   slabs for what is staged
+ *   core_settle.c  fence, quiet                   core_stage*.c  what goes by way of slabs
  *   core_stripe.c  puts over several rails
  *
  * Life of an operation. It gets the context's next number and stands in two queues, of the context
@@ -32,6 +32,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "transport/core_memory.h"
 
 /*
  * Bytes of one read or write, whatever the network allows: each that completes shows the watchdog
@@ -70,46 +71,6 @@ struct gi_core_plan {
 };
 void gi_core_plan(struct gi_core_plan *plan, const struct gi_net_caps *caps);
 
-/* ---- memory ---- */
-
-struct gi_core_key {
-    uint64_t key, base;
-};
-
-/* A peer's part of a region. */
-struct gi_core_part {
-    uint64_t bytes;
-    uint16_t host;   /* the CPU there can reach it */
-    uint16_t staged; /* the network cannot */
-};
-
-struct gi_core_region {
-    struct gi_net_mr *mr[GI_CORE_RAILS];
-    uint64_t addr, bytes;      /* mine */
-    bool device, staged;       /* the CPU cannot reach my part; the network cannot */
-    struct gi_core_part *part; /* by rank; NULL: local only */
-    struct gi_core_key *key;   /* by rank * rails + rail */
-};
-
-struct gi_core_window {
-    uint32_t name, n;
-    struct gi_core_window *older; /* of the same slot, kept until the window is dropped */
-    struct gi_core_piece piece[];
-};
-
-#define GI_CORE_WINDOW_PAGE  256u
-#define GI_CORE_WINDOW_PAGES 4096u
-
-/* Where bytes of a window are at a peer. */
-struct gi_core_place {
-    uint64_t key, remote;
-    uint64_t run; /* bytes that follow at the same key */
-    bool host, staged;
-};
-/* GIN_ESTATE, GIN_ERANGE: no such window, or bytes outside of it; quiet. */
-int gi_core_locate(const struct gi_core *core, uint32_t rail, int peer, uint32_t name, uint64_t off,
-                   uint64_t bytes, struct gi_core_place *place);
-
 /* ---- messages ---- */
 
 enum gi_core_msg_kind {
@@ -118,6 +79,8 @@ enum gi_core_msg_kind {
     GI_CORE_MSG_AMO,
     GI_CORE_MSG_BUNDLE, /* small puts of one window */
     GI_CORE_MSG_ECHO,   /* answer when all before it are handled, immediates, too */
+    GI_CORE_MSG_STAGED, /* read it from my slab */
+    GI_CORE_MSG_FETCH,  /* stage it for me */
     /* from here on without number and credit, in no order */
     GI_CORE_MSG_REPLY,
     GI_CORE_MSG_ACK,
@@ -126,6 +89,7 @@ enum gi_core_msg_kind {
 
 #define GI_CORE_NACK_LOST 64u  /* for its kind: nothing was refused, a message failed on its way */
 #define GI_CORE_ASKS      1u   /* flag of a bundle: answer at once, as to an echo behind it */
+#define GI_CORE_ANSWERS   2u   /* flag of STAGED: to a FETCH, else it is a put */
 #define GI_CORE_MSG_BYTES 128u /* of the longest message that is no bundle */
 
 struct gi_core_header {
@@ -174,17 +138,30 @@ struct gi_core_msg {
             uint64_t off;
             uint32_t kind, unused;
         } nack;
+        struct {
+            uint32_t window, fetch; /* fetch, turn: which one it answers */
+            uint64_t off;
+            uint32_t slab, len; /* slab: from the start of all */
+            uint32_t turn, unused;
+        } staged;
+        struct {
+            uint32_t window, fetch;
+            uint64_t off;
+            uint32_t len, turn;
+        } fetch;
     };
 };
 _Static_assert(sizeof(struct gi_core_header) == 16, "a header is 16 bytes");
 _Static_assert(sizeof(struct gi_core_msg) == GI_CORE_MSG_BYTES, "bundles apart");
 _Static_assert(GI_CORE_MSG_BYTES <= GI_NET_MSG_MAX, "a message fits one slot");
-#define GI_CORE_BYTES_SLOT  32u
-#define GI_CORE_BYTES_PUT   48u /* and payload */
-#define GI_CORE_BYTES_AMO   56u
-#define GI_CORE_BYTES_REPLY 40u
-#define GI_CORE_BYTES_NACK  40u
-#define GI_CORE_BYTES_ECHO  24u
+#define GI_CORE_BYTES_SLOT   32u
+#define GI_CORE_BYTES_PUT    48u /* and payload */
+#define GI_CORE_BYTES_AMO    56u
+#define GI_CORE_BYTES_REPLY  40u
+#define GI_CORE_BYTES_NACK   40u
+#define GI_CORE_BYTES_ECHO   24u
+#define GI_CORE_BYTES_STAGED 48u
+#define GI_CORE_BYTES_FETCH  40u
 
 /* Entries follow, each 8 bytes of what and its data, padded to 8. */
 struct gi_core_bundle {
@@ -229,13 +206,15 @@ struct gi_core_op {
     bool told;    /* counter and notice */
     bool done;    /* complete; leaves the queues when it is first */
     bool queued_ctx, queued_peer, ready;
-    bool msg;     /* it is a message, or ends with one */
-    bool lost;    /* it failed, and the network has pieces of it */
-    bool striped; /* its pieces go by all rails */
-    bool apart;   /* striped, or a signal that waits for such: counted in peer->apart */
+    bool msg;            /* it is a message, or ends with one */
+    bool lost;           /* it failed, and the network has pieces of it */
+    bool striped;        /* its pieces go by all rails */
+    bool apart;          /* striped, or a signal that waits for such: counted in peer->apart */
+    bool staged, device; /* it goes by slabs; its memory here is out of the CPU's reach */
     int status;
     uint32_t window;
     uint64_t off, bytes, offset; /* offset: bytes posted */
+    uint64_t begun;              /* staged put: bytes on their way to a slab */
     char *local;
     struct gi_core_region *region;
     struct gi_core_action action;
@@ -254,7 +233,8 @@ struct gi_core_chunk {
     struct gi_core_peer *peer;
     uint64_t seq; /* ... to that peer, with that number */
     uint64_t bytes;
-    bool action; /* it carries the operation's action */
+    bool action;                /* it carries the operation's action */
+    struct gi_stage_pull *pull; /* ... or it is staging's (core_stage_in.c) */
 };
 
 /* ---- peers ---- */
@@ -294,6 +274,7 @@ struct gi_core_echo {
 /* Numbered messages and immediates to a peer ... */
 struct gi_core_out {
     uint64_t sent, acked;
+    uint64_t slow; /* up to the last one that the engine there may not handle at once */
     uint32_t imms;
 };
 
@@ -372,6 +353,7 @@ struct gi_core_peer {
     struct gi_core_nack nack;
     struct gi_core_kept kept;
     struct gi_core_watched watched;
+    struct gi_stage_peer *stage; /* made with the first use */
 };
 
 /* ---- contexts ---- */
@@ -402,7 +384,8 @@ struct gi_core_ctx {
     struct gi_core_op *free_ops, *spare_ops, *ops_memory;
     struct gi_core_chunk *free_chunks, *spare_chunks, *chunks_memory;
     struct gi_core_peer *active, *dirty;
-    struct gi_net_mr *ops_mr; /* of ops_memory, where sources must be registered */
+    struct gi_stage_peer *staging; /* where something is under way */
+    struct gi_net_mr *ops_mr;      /* of ops_memory, where sources must be registered */
     uint32_t n_ops, n_chunks;
     uint32_t all_ops, all_chunks;     /* with spare ones (gi_core_replace()) ... */
     uint32_t fresh_ops, fresh_chunks; /* ... of which those from here on were never used */
@@ -524,15 +507,22 @@ void gi_core_reply_queue(struct gi_core_ctx *ctx, struct gi_core_peer *p,
 /* core_am.c */
 void gi_core_store(void *at, const void *from, uint32_t n);
 void gi_core_arrived_msg(void *arg, int peer, const void *bytes, uint32_t len);
+/* Handle what came and may be handled now: the first one of those kept was waited for. */
+void gi_core_go_on(struct gi_core_ctx *ctx, struct gi_core_peer *p);
 
 /* core_amo.c */
 int gi_core_word(const struct gi_core_ctx *ctx, const struct gi_core_update *u, void **at);
 int gi_core_apply(struct gi_core_ctx *ctx, const struct gi_core_update *u, uint64_t *old);
-void gi_core_amo_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
-                         const struct gi_core_msg *m);
+bool gi_core_amo_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                         const struct gi_core_msg *m); /* false: not yet, call it again */
 void gi_core_amo_replied(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                          const struct gi_core_msg *m);
 int gi_core_amo_send(struct gi_core_ctx *ctx, struct gi_core_op *op);
+
+/* core_stage.c: see core_stage.h */
+int gi_core_stage_run(struct gi_core_ctx *ctx);
+void gi_core_stage_kick(struct gi_core_ctx *ctx, struct gi_core_peer *p);
+bool gi_core_stage_slow(const struct gi_core_ctx *ctx, const struct gi_core_peer *p);
 
 /* core_settle.c */
 bool gi_core_peer_settled(const struct gi_core_peer *p, uint64_t mark);

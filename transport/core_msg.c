@@ -5,7 +5,7 @@
  * other way; half a window, or a demand, makes a message for that alone. Replies have no number:
  * who asked has paid for them by asking for at most `credits` at a time.
  */
-#include "transport/core_int.h"
+#include "transport/core_stage.h"
 
 #include <stdlib.h>
 
@@ -13,6 +13,22 @@ void gi_core_msg_init(const struct gi_core_ctx *ctx, struct gi_core_msg *m, unsi
 {
     m->h = (struct gi_core_header){
         .kind = (uint8_t)kind, .ctx = ctx->tag, .source = (uint32_t)ctx->core->config.rank};
+}
+
+/* The target's GPU may have to do with it, which its engine does not wait for. */
+static bool may_take_time(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
+                          const struct gi_core_msg *m)
+{
+    struct gi_core_place at;
+    bool word = m->h.action == GI_CORE_WORD_ADD || m->h.action == GI_CORE_WORD_SET;
+    if (m->h.kind == GI_CORE_MSG_STAGED || m->h.kind == GI_CORE_MSG_AMO)
+        return true;
+    if (m->h.kind != GI_CORE_MSG_PUT)
+        return false;
+    return word ||
+           gi_core_locate(ctx->core, ctx->rail, gi_core_rank_of(ctx, p), m->put.window, m->put.off,
+                          1, &at) != GIN_OK ||
+           at.staged;
 }
 
 int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, void *bytes, uint32_t len)
@@ -35,6 +51,8 @@ int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, void *byte
     p->ack_now = false;
     if (numbered) {
         p->out.sent++;
+        if (GIN_UNLIKELY(ctx->core->stage != NULL) && may_take_time(ctx, p, bytes))
+            p->out.slow = p->out.sent;
         gi_core_dirty(ctx, p);
     }
     ctx->counts[h->kind == GI_CORE_MSG_REPLY  ? GI_CORE_N_REPLY
@@ -51,6 +69,8 @@ void gi_core_acked(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint16_t ack
     if (more <= 0 || (uint64_t)more > p->out.sent - p->out.acked)
         return; /* older than what is known, or a lie */
     p->out.acked += (uint64_t)more;
+    if (p->stage != NULL)
+        gi_core_stage_acked(ctx, p);
     if (p->echo.msgs != 0 && p->out.acked >= p->echo.msgs) {
         gi_core_proven(p, p->echo.cover);
         p->echo.msgs = 0;

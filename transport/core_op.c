@@ -5,7 +5,7 @@
  * first one's number says how far everything is. Notices are the last thing done with an
  * operation, since they may start others.
  */
-#include "transport/core_int.h"
+#include "transport/core_stage.h"
 
 struct gi_core_op *gi_core_op_take(struct gi_core_ctx *ctx, int peer, enum gi_core_op_kind kind)
 {
@@ -221,6 +221,7 @@ void gi_core_chunk_give(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct 
         to = &ctx->spare_chunks;
     }
     c->op = NULL;
+    c->pull = NULL;
     c->next = *to;
     *to = c;
 }
@@ -287,7 +288,10 @@ void gi_core_done(void *arg, struct gi_net_request *req)
     struct gi_core_chunk *c = (struct gi_core_chunk *)req;
     struct gi_core_op *op = c->op;
     if (op == NULL) {
-        gi_core_prompt_done(ctx, c);
+        if (c->pull != NULL)
+            gi_core_stage_read(ctx, c, GIN_OK);
+        else
+            gi_core_prompt_done(ctx, c);
         return;
     }
     struct gi_core_peer *p = op->peer;

@@ -4,6 +4,7 @@
  * the network refuses holds up nobody else; its operation stays first and is tried again from the
  * next poll on. Pools, caps per peer and credits bound what is under way.
  */
+#include "transport/core_stage.h"
 #include "transport/core_stripe.h"
 
 void gi_core_kick(struct gi_core_ctx *ctx, struct gi_core_peer *p)
@@ -123,12 +124,14 @@ static int post_put(struct gi_core_ctx *ctx, struct gi_core_op *op)
 {
     int st = GIN_OK;
     while (op->offset < op->bytes && st == GIN_OK)
-        st = op->way == GI_CORE_WAY_WHOLE ? post_whole(ctx, op)
-             : op->striped                ? gi_core_stripe_post(ctx, op)
-                                          : gi_core_post_piece(ctx, op, false, ctx->plan->piece);
+        st = op->staged                     ? gi_core_stage_put(ctx, op)
+             : op->way == GI_CORE_WAY_WHOLE ? post_whole(ctx, op)
+             : op->striped                  ? gi_core_stripe_post(ctx, op)
+                                            : gi_core_post_piece(ctx, op, false, ctx->plan->piece);
     if (st != GIN_OK)
         return st;
-    bool posts = (op->bytes != 0 && op->way != GI_CORE_WAY_WHOLE) || op->way == GI_CORE_WAY_NATIVE;
+    bool posts = (op->bytes != 0 && op->way != GI_CORE_WAY_WHOLE && !op->staged) ||
+                 op->way == GI_CORE_WAY_NATIVE;
     if (posts && (op->way == GI_CORE_WAY_IMM || !ctx->plan->remote_complete))
         gi_core_loosen(ctx, op->peer, op->seq);
     if (op->way == GI_CORE_WAY_IMM)
@@ -144,7 +147,8 @@ static int post_get(struct gi_core_ctx *ctx, struct gi_core_op *op)
 {
     int st = GIN_OK;
     while (op->offset < op->bytes && st == GIN_OK)
-        st = gi_core_post_piece(ctx, op, true, ctx->plan->piece);
+        st = op->staged ? gi_core_stage_get(ctx, op)
+                        : gi_core_post_piece(ctx, op, true, ctx->plan->piece);
     if (st == GIN_OK)
         op->peer->gets++;
     return st;

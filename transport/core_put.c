@@ -4,6 +4,7 @@
  * queued. A small put to a peer for whom nothing waits is handed to the network at once and leaves
  * no operation behind.
  */
+#include "transport/core_stage.h"
 #include "transport/core_stripe.h"
 
 static int check(const struct gi_core_ctx *ctx, int peer, uint32_t window, uint64_t off,
@@ -70,10 +71,41 @@ static void fill(struct gi_core_op *op, const struct gi_core_put *put, enum gi_c
     op->action = put->action;
     op->counter = put->counter;
     op->notice = put->notice;
-    if (put->copy && put->bytes != 0) {
+    bool device = put->region != NULL && put->region->device;
+    if (put->copy && put->bytes != 0 && !device) {
         memcpy(op->inlined, put->src, put->bytes);
         op->local = op->inlined;
     }
+}
+
+/* Where messages carry puts, the CPU has to reach both ends. */
+static bool is_staged(const struct gi_core_ctx *ctx, const struct gi_core_put *put,
+                      const struct gi_core_place *at)
+{
+    return at->staged || ctx->plan->by_msg || (put->region != NULL && put->region->staged);
+}
+
+/* Or in one message, if the CPU reaches the source. */
+static int put_staged(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                      const struct gi_core_put *put)
+{
+    bool device = put->region != NULL && put->region->device;
+    enum gi_core_way way = gi_core_stage_way(ctx, p, put);
+    if (GIN_UNLIKELY(device && gi_core_gpu(ctx->core) == NULL))
+        return GIN_ENOTSUP;
+    struct gi_core_op *op = gi_core_op_take(ctx, gi_core_rank_of(ctx, p), GI_CORE_PUT);
+    if (op == NULL) {
+        gi_core_push(ctx, p);
+        return GIN_EAGAIN;
+    }
+    fill(op, put, way);
+    op->device = device;
+    op->staged = device || way != GI_CORE_WAY_WHOLE;
+    op->msg = true;
+    op->apart = way == GI_CORE_WAY_STRONG && ctx->plan->ordered;
+    gi_core_op_enqueue(ctx, op);
+    gi_core_push(ctx, p);
+    return GIN_OK;
 }
 
 int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put)
@@ -87,9 +119,11 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
         return st;
     if (GIN_UNLIKELY(put->copy && put->bytes > GI_CORE_COPY))
         return GIN_EINVAL;
-    if (GIN_UNLIKELY(at.staged || (put->region != NULL && put->region->device)))
-        return GIN_ENOTSUP;
+    bool device = put->region != NULL && put->region->device && put->bytes != 0;
+    if (GIN_UNLIKELY(at.staged || device) && is_staged(ctx, put, &at))
+        return gi_core_stages(ctx->core) ? put_staged(ctx, p, put) : GIN_ENOTSUP;
     bool single = put->bytes <= at.run && put->bytes <= ctx->plan->piece;
+    at.host = at.host && !device; /* what follows is for the NIC alone */
     bool striped = GIN_UNLIKELY(put->bytes >= ctx->stripe_from);
     enum gi_core_way way =
         striped ? gi_core_stripe_way(put) : gi_core_choose(ctx, p, put, single, at.host);
@@ -97,7 +131,7 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
         return GIN_ENOTSUP;
     if (way != GI_CORE_WAY_STRONG && gi_core_bundle_fits(ctx, p, put, at.host))
         return gi_core_bundle_add(ctx, p, put);
-    if (at_once(ctx, p, put, &at, way))
+    if (!device && at_once(ctx, p, put, &at, way))
         return GIN_OK;
     if (GIN_UNLIKELY(p->status != GIN_OK))
         return p->status;
@@ -123,7 +157,10 @@ int gi_core_get(struct gi_core_ctx *ctx, int peer, const struct gi_core_get *get
         st = check(ctx, peer, get->window, get->off, get->bytes, &at);
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
-    if (GIN_UNLIKELY(at.staged || (get->region != NULL && get->region->device)))
+    bool device = get->region != NULL && get->region->device && get->bytes != 0;
+    bool staged = at.staged || (device && get->region->staged);
+    if (GIN_UNLIKELY(staged &&
+                     (!gi_core_stages(ctx->core) || (device && gi_core_gpu(ctx->core) == NULL))))
         return GIN_ENOTSUP;
     struct gi_core_op *op = gi_core_op_take(ctx, peer, GI_CORE_GET);
     if (op == NULL) {
@@ -133,6 +170,8 @@ int gi_core_get(struct gi_core_ctx *ctx, int peer, const struct gi_core_get *get
     op->window = get->window;
     op->off = get->off;
     op->bytes = get->bytes;
+    op->staged = staged;
+    op->device = device;
     op->local = get->dst;
     op->region = get->region;
     op->counter = get->counter;

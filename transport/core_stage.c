@@ -55,11 +55,13 @@ int gi_core_stage_open(struct gi_core *core, const struct gi_core_stage_config *
         return st;
     }
     s->mover = config->mover;
+    s->memory = config->memory;
     s->gpu = (struct gi_core_region){.bytes = UINT64_MAX, .device = true, .staged = true};
     atomic_flag_clear(&s->lock);
     fill(s, config->memory);
     __atomic_store_n(&core->stage, s, __ATOMIC_RELEASE); /* contexts may be in use */
-    return GIN_OK;
+    /* No peer is told of what is staged before all can be. */
+    return gi_core_all_well(&core->config, GIN_OK, "its slabs for GPU memory");
 }
 
 void gi_core_stage_close(struct gi_core *core)
@@ -105,4 +107,58 @@ void gi_stage_give(struct gi_core_stage *s, enum gi_stage_room room, char *at)
     lock(s);
     p->free[p->n_free++] = (uint16_t)((uint64_t)(at - p->base) / p->size);
     atomic_flag_clear_explicit(&s->lock, memory_order_release);
+}
+
+/* ---- what is under way ---- */
+
+struct gi_stage_peer *gi_stage_peer(struct gi_core_peer *p)
+{
+    if (p->stage == NULL)
+        p->stage = calloc(1, sizeof(*p->stage));
+    if (p->stage != NULL)
+        p->stage->peer = p;
+    return p->stage;
+}
+
+void gi_core_stage_kick(struct gi_core_ctx *ctx, struct gi_core_peer *p)
+{
+    struct gi_stage_peer *s = p->stage;
+    if (s == NULL || s->listed)
+        return;
+    s->listed = true;
+    s->next = ctx->staging;
+    ctx->staging = s;
+}
+
+bool gi_core_stage_slow(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
+{
+    return ctx->core->stage != NULL && (p->out.slow > p->out.acked || p->msgs != 0);
+}
+
+int gi_core_stage_run(struct gi_core_ctx *ctx)
+{
+    struct gi_stage_peer *list = ctx->staging, *s;
+    int n = 0;
+    ctx->staging = NULL;
+    while ((s = list) != NULL) {
+        list = s->next;
+        s->listed = false;
+        n += gi_stage_in_run(ctx, s);
+        n += gi_stage_out_run(ctx, s);
+        if (!gi_stage_is_idle(s))
+            gi_core_stage_kick(ctx, s->peer);
+    }
+    return n;
+}
+
+void gi_core_stage_ctx_close(struct gi_core_ctx *ctx)
+{
+    for (int r = 0; ctx->peers != NULL && r < ctx->core->config.size; r++) {
+        struct gi_stage_peer *s = ctx->peers[r].stage;
+        if (s == NULL)
+            continue;
+        gi_stage_out_close(ctx, s);
+        gi_stage_in_close(ctx, s);
+        free(s);
+    }
 }

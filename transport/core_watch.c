@@ -18,7 +18,7 @@
  * Time is that of the context, which stands still while nobody polls: a process that was stopped
  * does not take its own silence for its peers'.
  */
-#include "transport/core_int.h"
+#include "transport/core_stage.h"
 
 #include <stdio.h>
 
@@ -30,7 +30,8 @@
 
 bool gi_core_owes(const struct gi_core_peer *p)
 {
-    return p->first != NULL || p->out.sent != p->out.acked || p->loose.lo != 0 || p->amos != 0;
+    return p->first != NULL || p->out.sent != p->out.acked || p->loose.lo != 0 || p->amos != 0 ||
+           (p->stage != NULL && p->stage->busy != 0);
 }
 
 /* ... something that a NIC cannot give. */

@@ -54,6 +54,7 @@ int gi_core_locate(const struct gi_core *core, uint32_t rail, int peer, uint32_t
     place->run = run < have - at ? run : have - at;
     place->host = r->part[peer].host != 0;
     place->staged = r->part[peer].staged != 0;
+    place->mr = r->mr[rail];
     return GIN_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
+#include "base/log.h"
 #include "transport/ofi/ofi.h"
 
 #define DEADLINE_NS 50000000000ull /* the harness has its own, earlier one where it matters */
@@ -124,7 +125,7 @@ static int resolve(void *arg, uint32_t window, uint64_t off, uint64_t bytes, boo
     if (m->b->aside != NULL && off == BED_BYTES - 8)
         return GIN_ENOTSUP;
     *at = r->memory + off;
-    return GIN_OK;
+    return m->b->staged >> m->rank & 1 ? GIN_ENOTSUP : GIN_OK;
 }
 
 static int apply(void *arg, const struct gi_core_update *u, uint64_t *old)
@@ -133,6 +134,79 @@ static int apply(void *arg, const struct gi_core_update *u, uint64_t *old)
     *old = *m->b->aside;
     *m->b->aside = u->op == GIN_I_AMO_SET ? u->value : *old + u->value;
     return GIN_OK;
+}
+
+/* ---- a mover ---- */
+
+static bool is_in(uint64_t at, uint64_t bytes, const void *base, uint64_t size)
+{
+    uint64_t off = at - (uint64_t)(uintptr_t)base;
+    return off <= size && bytes <= size - off;
+}
+
+static int mover_copy(void *arg, uint64_t to, uint64_t from, uint64_t bytes, uint64_t *ticket)
+{
+    struct bed_rank *r = arg;
+    struct bed_mover *m = &r->mover;
+    uint64_t slabs = gi_core_stage_bytes();
+    bool in = is_in(to, bytes, r->memory, BED_BYTES) && is_in(from, bytes, m->slabs, slabs);
+    bool out = is_in(from, bytes, r->memory, BED_BYTES) && is_in(to, bytes, m->slabs, slabs);
+    EXPECT(in || out);
+    if (m->fail == 1)
+        return gi_fail(GIN_ENET, "a copy that was made to fail");
+    if (pt_below(&m->random, 4) == 0)
+        return GIN_EAGAIN;
+    *ticket = m->n++;
+    m->copy[*ticket % BED_COPIES] = (struct bed_copy){to, from, bytes, false};
+    return GIN_OK;
+}
+
+static int mover_done(void *arg, uint64_t ticket)
+{
+    struct bed_rank *r = arg;
+    struct bed_mover *m = &r->mover;
+    struct bed_copy *c = &m->copy[ticket % BED_COPIES];
+    if (m->fail == 2)
+        return gi_fail(GIN_ENET, "a copy that was made to fail");
+    if (!c->made && (m->stuck != 0 || pt_below(&m->random, 3) != 0))
+        return 0;
+    if (!c->made)
+        memcpy((void *)(uintptr_t)c->to, (void *)(uintptr_t)c->from, c->bytes);
+    c->made = true;
+    return 1;
+}
+
+static int mover_take(void *arg, uint32_t window, enum gin_i_amo_op op)
+{
+    struct bed_rank *r = arg;
+    (void)window;
+    (void)op;
+    if (r->mover.taken)
+        return GIN_EAGAIN;
+    r->mover.taken = true;
+    return GIN_OK;
+}
+
+static void mover_give(void *arg)
+{
+    struct bed_rank *r = arg;
+    EXPECT(r->mover.taken);
+    r->mover.taken = false;
+}
+
+static int open_stage(struct bed *b, struct bed_rank *r, int rank)
+{
+    struct gi_core_stage_config c = {.memory = NULL};
+    r->mover.slabs = calloc(1, gi_core_stage_bytes());
+    r->mover.random = b->seed + (uint64_t)rank;
+    c.memory = r->mover.slabs;
+    if (b->staged >> rank & 1)
+        c.mover = (struct gi_core_mover){.arg = r,
+                                         .copy = mover_copy,
+                                         .done = mover_done,
+                                         .take = mover_take,
+                                         .give = mover_give};
+    return gi_core_stage_open(r->core, &c);
 }
 
 static void peer_lost(void *arg, int rank, const char *why)
@@ -192,10 +266,13 @@ static int open_net(struct bed *b, struct bed_rank *r, int rank)
     return st;
 }
 
-static int open_memory(struct bed_rank *r)
+static int open_memory(struct bed_rank *r, bool staged)
 {
-    struct gi_core_region_config rc = {.memory = {.addr = r->memory, .bytes = BED_BYTES}};
+    struct gi_core_region_config rc = {.memory = {.kind = staged ? GI_NET_DEVICE : GI_NET_HOST,
+                                                  .addr = r->memory,
+                                                  .bytes = BED_BYTES}};
     int st = gi_core_region_open(r->core, &rc, &r->region);
+    rc.memory.kind = GI_NET_HOST;
     rc.memory.addr = r->cells;
     rc.memory.bytes = sizeof(r->cells);
     if (st == GIN_OK)
@@ -241,7 +318,9 @@ static void *open_rank(void *arg)
     if (r->status == GIN_OK)
         r->status = gi_core_open(&config, &r->core);
     if (r->status == GIN_OK)
-        r->status = all_well(m, open_memory(r));
+        r->status = all_well(m, open_memory(r, b->staged >> m->rank & 1));
+    if (r->status == GIN_OK && b->staged != 0)
+        r->status = open_stage(b, r, m->rank);
     struct gi_core_ctx_config cc = {.cells = {r->cells, sizeof(r->cells[0]), BED_SLOTS, false},
                                     .native_window = BED_CELLS,
                                     .native_off = 8,
@@ -295,6 +374,7 @@ void bed_close(struct bed *b)
                 gi_self_ops.close(k->inners[i]);
         }
         free(k->memory);
+        free(k->mover.slabs);
     }
     for (uint32_t i = 0; i < b->rails; i++)
         gi_self_hub_close(b->hub[i]);

@@ -30,6 +30,20 @@ extern const struct bed_mask bed_masks[];
 extern const size_t bed_n_masks;
 const struct bed_mask *bed_mask(const char *name);
 
+/* Copies of a rank whose memory is "a GPU's": done late, each when somebody looks whether it is. */
+#define BED_COPIES 2048u
+struct bed_mover {
+    struct bed_copy {
+        uint64_t to, from, bytes;
+        bool made;
+    } copy[BED_COPIES]; /* by ticket */
+    uint64_t n, random;
+    uint32_t stuck; /* 1: no copy ends */
+    uint32_t fail;  /* 1: copies fail; 2: when they are looked at */
+    bool taken;     /* the right to update words */
+    char *slabs;
+};
+
 struct bed_rank {
     struct gi_net_domain *inner, *domain;                         /* of the first rail, ... */
     struct gi_net_domain *inners[BED_RAILS], *domains[BED_RAILS]; /* ... and of all */
@@ -37,6 +51,7 @@ struct bed_rank {
     struct gi_core_ctx *ctx;
     struct gi_core_region *region, *cells_region;
     unsigned char *memory;
+    struct bed_mover mover;
     uint64_t cells[BED_SLOTS][8]; /* [slot][0]: engine's, [1]: NIC's */
     int lost, suspect;            /* ranks that the core reported, -1: none */
     int status;
@@ -65,7 +80,8 @@ struct bed {
     bool suspect;         /* with hooks.peer_suspect */
     bool wake;            /* with hooks.wake */
     int wakes;            /* calls of it */
-    uint64_t *aside;      /* of hooks.apply: a word that the CPU "cannot reach", or NULL */
+    unsigned staged; /* ranks whose memory is out of the CPU's and the network's reach, by bit */
+    uint64_t *aside; /* of hooks.apply: a word that the CPU "cannot reach", or NULL */
 };
 
 /* Allocations of this thread until one fails, 0: none does. For a program that wraps malloc. */

@@ -388,11 +388,14 @@ static const struct {
               {"fence", run_fence},   {"quiet", run_quiet}, {"burst", run_burst},
               {"mixed", run_mixed},   {"get", run_get},     {"replaced", run_replaced}};
 
+/* staged: ranks whose memory is a GPU's. */
 static unsigned one(const struct bed_mask *mask, litmus_fn run, unsigned mutate, uint64_t seed,
-                    uint32_t again)
+                    uint32_t again, unsigned staged)
 {
-    struct bed b = {
-        .seed = seed, .mutate = mutate, .plan = {.hold = 12, .early = true, .again = again}};
+    struct bed b = {.seed = seed,
+                    .mutate = mutate,
+                    .staged = staged,
+                    .plan = {.hold = 12, .early = true, .again = again}};
     unsigned violations = 0;
     if (bed_open(&b, mask, 2)) {
         violations = run(&b) + b.stuck;
@@ -407,11 +410,16 @@ static void everywhere(size_t which)
 {
     uint64_t state = PT_SEED;
     for (size_t m = 0; m < bed_n_masks; m++)
-        for (int i = 0; i < 6; i++) {
+        for (unsigned i = 0; i < 9; i++) {
             uint64_t seed = pt_random(&state) | 1;
-            pt_step("%s on %s, seed %" PRIu64, litmus[which].name, bed_masks[m].name, seed);
-            if (!EXPECT_EQ_U64(one(&bed_masks[m], litmus[which].run, 0, seed, i < 3 ? 0 : 400), 0))
-                FAIL("%s on %s, seed %" PRIu64, litmus[which].name, bed_masks[m].name, seed);
+            unsigned staged = i < 6 ? 0 : i - 5;
+            pt_step("%s on %s, staged %u, seed %" PRIu64, litmus[which].name, bed_masks[m].name,
+                    staged, seed);
+            if (!EXPECT_EQ_U64(one(&bed_masks[m], litmus[which].run, 0, seed,
+                                   i % 6 < 3 && i != 7 ? 0 : 400, staged),
+                               0))
+                FAIL("%s on %s, staged %u, seed %" PRIu64, litmus[which].name, bed_masks[m].name,
+                     staged, seed);
         }
 }
 
@@ -466,7 +474,7 @@ TEST(same_word)
     uint64_t state = PT_SEED;
     for (int i = 0; i < 40; i++) {
         uint64_t seed = pt_random(&state) | 1;
-        if (!EXPECT_EQ_U64(one(bed_mask(i & 1 ? "B64" : "B32"), run_same_word, 0, seed, 0), 0))
+        if (!EXPECT_EQ_U64(one(bed_mask(i & 1 ? "B64" : "B32"), run_same_word, 0, seed, 0, 0), 0))
             FAIL("seed %" PRIu64, seed);
     }
 }
@@ -511,7 +519,7 @@ TEST(broken_core_is_noticed)
         pt_step("mutation %u on %s", broken[k].mutation, broken[k].mask);
         for (int i = 0; i < 150 && violations == 0; i++)
             violations = one(bed_mask(broken[k].mask), broken[k].run, broken[k].mutation,
-                             pt_random(&state) | 1, broken[k].again);
+                             pt_random(&state) | 1, broken[k].again, 0);
         if (!EXPECT(violations != 0))
             FAIL("mutation %u on %s goes unnoticed", broken[k].mutation, broken[k].mask);
     }
