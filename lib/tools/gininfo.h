@@ -68,6 +68,24 @@ void info_variables(void);
 int info_try_network(char *text, size_t n, bool *asked);
 /* Requirements; number of the failed ones. */
 int info_check(void);
+/* PASS with `yes` in why, or MISSING with `no`. */
+enum info_state info_said(bool ok, char *why, size_t n, const char *yes, const char *no);
+/* The kernel is that one or a later one. */
+bool info_kernel(int major, int minor);
+/* Rows of the requirements: PASS, MISSING or FAIL, and why. gininfo_features.c */
+enum info_state info_check_providers(char *why, size_t n);
+enum info_state info_check_network(char *why, size_t n);
+enum info_state info_check_rdma(char *why, size_t n);
+enum info_state info_check_driver(char *why, size_t n);
+enum info_state info_check_kernels(char *why, size_t n);
+enum info_state info_check_gpu_memory(char *why, size_t n);
+enum info_state info_check_multimem(char *why, size_t n);
+enum info_state info_check_dmabuf(char *why, size_t n);
+enum info_state info_check_peermem(char *why, size_t n);
+enum info_state info_check_pmix(char *why, size_t n);
+enum info_state info_check_pmi2(char *why, size_t n);
+enum info_state info_check_namespaces(char *why, size_t n);
+enum info_state info_check_json(char *why, size_t n);
 /* Join the job and ask it; only rank 0 adds facts. GIN_OK or a status. */
 int info_job(int *rank);
 
