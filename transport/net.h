@@ -87,6 +87,18 @@ struct gi_net_caps {
 
 #define GI_NET_TC_DSCP (1u << 31) /* classes by their code point, too */
 
+/* ---- devices ---- */
+
+#define GI_NET_NICS 32u /* most of a host that are looked at */
+
+struct gi_net_nic {
+    char name[64];
+    char bus[16];   /* "0000:1b:00.0"; "": not known */
+    uint64_t speed; /* bits per second, 0: not known */
+    bool down;      /* its link is */
+    bool local;     /* leads to this machine alone */
+};
+
 /* ---- objects ---- */
 
 struct gi_net_domain {
