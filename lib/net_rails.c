@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank's rails: the domain of each device that GINSHMEM_NICS names, or the one of GINSHMEM_NIC or
- * of the provider's choice. All are of one provider, since every context must be worth the same
- * whichever rail is its home; contexts take them in turn.
+ * A rank's rails: the domain of each device that GINSHMEM_NICS names, or those that were chosen
+ * (net_nics.c), or the one of GINSHMEM_NIC or of the provider's choice. All are of one provider,
+ * since every context must be worth the same whichever rail is its home; contexts take them in
+ * turn.
  */
 #include <string.h>
 
@@ -21,15 +22,31 @@ void gi_net_use(const struct gi_net_ops *ops, const void *(*more)(int rank))
     test_more = more;
 }
 
-/* The names between commas; "" for the provider's choice. Their number, or a status. */
+bool gi_net_is_test(void)
+{
+    return test_ops != NULL;
+}
+
+/* Those that were chosen, or the one that is named; "" for the provider's choice. */
+static int names_chosen(const struct gi_net *n, char name[][MOST_NAME])
+{
+    const struct gi_env *env = &n->comm->env;
+    if (env->rails > 1 && n->n_nics == 0 && !n->comm->env.disable_net)
+        return gi_fail(GIN_ENOTSUP, "GINSHMEM_RAILS=%u: %s", (unsigned)env->rails,
+                       env->nic[0] != 0 ? "GINSHMEM_NIC names one device: GINSHMEM_NICS"
+                                        : "no provider's devices could be found");
+    if (n->n_nics == 0)
+        snprintf(name[0], MOST_NAME, "%.63s", env->nic);
+    for (uint32_t i = 0; i < n->n_nics; i++)
+        memcpy(name[i], n->nic[i], MOST_NAME);
+    return n->n_nics == 0 ? 1 : (int)n->n_nics;
+}
+
+/* The names between commas. Their number, or a status. */
 static int names_of(const struct gi_env *env, char name[][MOST_NAME])
 {
     const char *at = env->nics;
     int n = 0;
-    if (env->nics[0] == 0) {
-        snprintf(name[0], MOST_NAME, "%.63s", env->nic);
-        return 1;
-    }
     if (env->nic[0] != 0)
         return gi_fail(GIN_EINVAL, "GINSHMEM_NIC=%s and GINSHMEM_NICS=%s: set one of them",
                        env->nic, env->nics);
@@ -100,13 +117,21 @@ int gi_net_rails_open(struct gi_net *n)
     int count, st = GIN_OK;
     if (n->comm->env.disable_net)
         return gi_fail(GIN_ENOTSUP, "GINSHMEM_DISABLE_NET=1");
-    count = names_of(&n->comm->env, name);
+    const struct gi_env *env = &n->comm->env;
+    count = env->nics[0] != 0 ? names_of(env, name) : names_chosen(n, name);
     if (count < 0)
         return count;
+    if (env->nics[0] != 0 && env->rails > (uint64_t)count)
+        return gi_fail(GIN_EINVAL, "GINSHMEM_RAILS=%u, but GINSHMEM_NICS=%s names %d devices",
+                       (unsigned)env->rails, env->nics, count);
+    if (env->rails != 0)
+        count = (int)env->rails;
     for (int i = 0; st == GIN_OK && i < count; i++)
         st = open_rail(n, name[i]);
     if (st != GIN_OK && count > 1)
-        st = gi_fail(st, "GINSHMEM_NICS=%s: %s", n->comm->env.nics, gin_last_error());
+        st = env->nics[0] != 0
+                 ? gi_fail(st, "GINSHMEM_NICS=%s: %s", env->nics, gin_last_error())
+                 : gi_fail(st, "rail %u of %d: %s", n->n_domains, count, gin_last_error());
     else if (st == GIN_OK)
         st = alike(n, name);
     if (st != GIN_OK)

@@ -153,6 +153,8 @@ static int open_alike(struct gi_net *n, struct ballot *mine)
     int st = all != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "no memory for %d ranks", comm->size);
     st = gi_agree_on(comm, GI_AGREE_NETWORK, 0, 0, 0, st);
     if (st == GIN_OK)
+        st = gi_net_nics_choose(n);
+    if (st == GIN_OK)
         st = open_all(n, mine, all);
     for (int r = 0; st == GIN_OK && r < comm->size; r++)
         if (all[r].status != GIN_OK) {

@@ -27,6 +27,8 @@ struct gi_net {
     gin_comm_t *comm;
     struct gi_net_domain *domains[GI_CORE_RAILS];
     uint32_t n_domains;
+    char nic[GI_CORE_RAILS][64]; /* their devices, where they were chosen ... */
+    uint32_t n_nics;             /* ... so many; 0: by the environment or the provider */
     struct gi_core *core;
     bool needs_region; /* local memory has to be registered */
     struct gi_net_chunk *chunks;
@@ -48,6 +50,8 @@ void gi_net_down(gin_comm_t *comm); /* what used it is gone; a barrier came befo
  * net_rails.c */
 int gi_net_rails_open(struct gi_net *n);
 void gi_net_rails_close(struct gi_net *n);
+/* Choose them, where nobody named them. Collective. net_nics.c */
+int gi_net_nics_choose(struct gi_net *n);
 /* One of them leads to this machine alone. */
 bool gi_net_rails_local(const struct gi_net *n);
 /* The heap has grown to `size` on all ranks. Collective. */
@@ -88,5 +92,6 @@ struct gi_core_region *gi_net_region_of(gin_comm_t *comm, const void *addr, uint
 
 /* Tests only, before any communicator: another network than libfabric's. NULL: that again. */
 void gi_net_use(const struct gi_net_ops *ops, const void *(*more)(int rank));
+bool gi_net_is_test(void);
 
 #endif

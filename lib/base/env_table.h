@@ -54,6 +54,9 @@ GI_ENV(nic, NIC, TEXT, "", 0, 0,
        "provider's best")
 GI_ENV(nics, NICS, TEXT, "", 0, 0,
        "network devices, commas between them, ordered alike on all ranks; contexts take turns")
+GI_ENV(rails, RAILS, COUNT, "0", 0, 8,
+       "devices for each rank, nearest first, as many on all ranks; 0: a fair share of those that "
+       "are as near, 4 at most")
 GI_ENV(stripe, STRIPE, SIZE, "512K", 0, INT64_MAX,
        "puts of so many bytes go by all rails, not by their context's alone; 0: none do")
 GI_ENV(engine_threads, ENGINE_THREADS, COUNT, "1", 1, 64,

@@ -182,3 +182,48 @@ MP_TEST_OPT(numbers_differ, .ranks = "2", .hosts = "AB", .bare = true, .only = M
         return;
     EXPECT_FAILS(gin_devcomm_create(mp->comm, NULL, &d), GIN_EMISMATCH, "rails");
 }
+
+/* ---- GINSHMEM_RAILS ---- */
+
+static void fails(struct mp *mp, int status, const char *why)
+{
+    gin_devcomm_t d;
+    if (PT_RACE_DETECTOR) {
+        mp_skip(mp, "no libfabric for the race detector");
+        return;
+    }
+    if (mp_up(mp))
+        EXPECT_FAILS(gin_devcomm_create(mp->comm, NULL, &d), status, why);
+}
+
+MP_TEST_OPT(rails_differ, .ranks = "3", .hosts = "ABC", .bare = true, .only = MP_PROCS)
+{
+    setenv("GINSHMEM_RAILS", mp->rank == 2 ? "3" : "2", 1);
+    fails(mp, GIN_EMISMATCH, "GINSHMEM_RAILS is 2 at rank 0 and 3 at rank 2");
+}
+
+MP_TEST_OPT(more_rails_than_devices, .ranks = "2", .hosts = "AB", .bare = true, .only = MP_PROCS)
+{
+    setenv("GINSHMEM_RAILS", "8", 1);
+    fails(mp, GIN_EINVAL, "GINSHMEM_RAILS=8: rank 0 on host host-A has ");
+}
+
+MP_TEST_OPT(more_rails_than_names, .ranks = "2", .hosts = "AB", .bare = true, .only = MP_PROCS)
+{
+    setenv("GINSHMEM_RAILS", "3", 1);
+    refused(mp, "lo,eth0", "GINSHMEM_RAILS=3, but GINSHMEM_NICS=lo,eth0 names 2 devices");
+}
+
+MP_TEST_OPT(fewer_rails_than_names, .ranks = "2", .hosts = "AB", .bare = true, .only = MP_PROCS)
+{
+    gin_caps_t caps = {.size = sizeof(caps)};
+    setenv("GINSHMEM_RAILS", "1", 1);
+    if (!devices(true)) {
+        mp_skip(mp, "no device with an address but the loopback");
+        return;
+    }
+    if (!mp_up(mp) || !mp_net(mp, NULL))
+        return;
+    EXPECT_OK(gin_query(mp->comm, &caps));
+    EXPECT(strstr(caps.cap[GIN_CAP_NET].reason, "rails") == NULL);
+}

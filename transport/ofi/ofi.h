@@ -13,4 +13,8 @@ struct gi_ofi_more {
 
 extern const struct gi_net_ops gi_ofi_ops;
 
+/* The devices of the first provider that is had, each once, in no order; their number, at most
+ * `most`, or a status. Opens nothing. */
+int gi_ofi_nics(const struct gi_net_config *config, struct gi_net_nic *nics, uint32_t most);
+
 #endif

@@ -379,3 +379,21 @@ void gi_ofi_unpick(struct gi_ofi_pick *pick)
         fi_freeinfo(pick->info);
     pick->info = NULL;
 }
+
+struct fi_info *gi_ofi_like(const struct gi_ofi_pick *pick)
+{
+    struct fi_info *list = NULL, *hints = hints_for(pick->name, &pick->rung);
+    if (hints == NULL)
+        return NULL;
+    if (fi_getinfo(gi_ofi_api(), NULL, NULL, 0, hints, &list) != 0)
+        list = NULL;
+    fi_freeinfo(hints);
+    return list;
+}
+
+bool gi_ofi_is_like(const struct gi_ofi_pick *pick, const struct fi_info *info)
+{
+    struct meant m = meaning(pick->name);
+    return same_name(info->fabric_attr->prov_name, m.provider) && info->ep_attr->type == m.type &&
+           (m.fabric == NULL || strcasecmp(info->fabric_attr->name, m.fabric) == 0);
+}

@@ -49,6 +49,9 @@ void gi_ofi_tried(struct gi_ofi_tried *t, const char *name, const char *why);
 int gi_ofi_pick(const struct gi_ofi_want *want, size_t *at, struct gi_ofi_tried *tried,
                 struct gi_ofi_pick *pick);
 void gi_ofi_unpick(struct gi_ofi_pick *pick);
+/* All that has the endpoints of a pick, to be given back with fi_freeinfo(); or NULL. */
+struct fi_info *gi_ofi_like(const struct gi_ofi_pick *pick);
+bool gi_ofi_is_like(const struct gi_ofi_pick *pick, const struct fi_info *info);
 
 /* A name of the own list, best first for a job of so many ranks (0: not known); NULL behind the
  * last. */
