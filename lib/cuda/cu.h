@@ -29,12 +29,14 @@
     X(cuDevicePrimaryCtxRelease)              \
     X(cuDevicePrimaryCtxRetain)               \
     X(cuDriverGetVersion)                     \
+    X(cuFuncGetAttribute)                     \
     X(cuGetErrorName)                         \
     X(cuGetErrorString)                       \
     X(cuInit)                                 \
     X(cuIpcCloseMemHandle)                    \
     X(cuIpcGetMemHandle)                      \
     X(cuIpcOpenMemHandle)                     \
+    X(cuLaunchKernel)                         \
     X(cuMemAddressFree)                       \
     X(cuMemAddressReserve)                    \
     X(cuMemAlloc)                             \
@@ -59,9 +61,14 @@
     X(cuMemcpyDtoHAsync)                      \
     X(cuMemcpyHtoDAsync)                      \
     X(cuMemsetD8Async)                        \
+    X(cuModuleGetFunction)                    \
+    X(cuModuleLoadData)                       \
+    X(cuModuleUnload)                         \
     X(cuPointerGetAttributes)                 \
     X(cuStreamCreate)                         \
     X(cuStreamDestroy)                        \
+    X(cuStreamGetCtx)                         \
+    X(cuStreamIsCapturing)                    \
     X(cuStreamQuery)                          \
     X(cuStreamSynchronize)                    \
     X(cuStreamWriteValue64)                   \

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/log.h"
+#include "cuda/launch.h"
 #include "cuda/memory.h"
 
 #if !GI_HAVE_CUDA
@@ -85,6 +86,14 @@ NONE_INT(gi_gpu_stream_open, struct gi_gpu *g, void **stream)
 NONE_VOID(gi_gpu_stream_close, struct gi_gpu *g, void *stream)
 NONE_INT(gi_gpu_copy_start, void *stream, uint64_t to, uint64_t from, uint64_t bytes)
 NONE_INT(gi_gpu_stamp, void *stream, uint64_t addr, uint64_t value)
+NONE_INT(gi_kernels_open, struct gi_gpu *g, const char *const *names, unsigned n,
+         struct gi_kernels **kernels)
+NONE_VOID(gi_kernels_close, struct gi_gpu *g, struct gi_kernels *kernels)
+NONE_INT(gi_stream_usable, const struct gi_gpu *g, void *stream)
+NONE_INT(gi_stream_launch, const struct gi_gpu *g, const struct gi_kernels *kernels,
+         unsigned kernel, void *stream, unsigned threads, void *arg)
+NONE_INT(gi_stream_copy, const struct gi_gpu *g, void *stream, uint64_t to, uint64_t from,
+         uint64_t bytes)
 NONE_INT(gi_gpu_allocation, struct gi_gpu *g, uint64_t addr, uint64_t *start, uint64_t *bytes)
 NONE_INT(gi_gpu_ipc_get, struct gi_gpu *g, uint64_t addr, struct gi_gpu_ipc *handle)
 NONE_INT(gi_gpu_ipc_open, struct gi_gpu *g, const struct gi_gpu_ipc *handle, uint64_t *addr)

@@ -80,6 +80,11 @@ CUcontext fake_current(void)
     return depth > 0 ? stack[depth - 1] : NULL;
 }
 
+CUcontext fake_context(int device)
+{
+    return &primary[device];
+}
+
 /* The current context is needed, and well. */
 CUresult fake_usable(void)
 {

@@ -24,4 +24,9 @@ void fake_cuda_hold(int hold);
 /* Break a device: its context answers every call with an illegal address. */
 void fake_cuda_fault(int device);
 
+/* Launches so far; the last one's argument (struct gi_stream_job) and threads. */
+long fake_cuda_launched(void *job, unsigned *threads);
+/* The capture of a stream has failed. */
+void fake_cuda_spoil_capture(void *stream);
+
 #endif

@@ -24,7 +24,23 @@ enum kind {
     PINNED,
     REGISTERED,
     STREAM,
-    BOUND
+    BOUND,
+    MODULE,
+    GRAPH
+};
+
+/* A copy, a fill (from 0), a word to be written, or a call. */
+struct work {
+    struct work *next;
+    CUdeviceptr to, from;
+    size_t bytes;
+    unsigned char fill;
+    char *kept; /* what pageable memory held when the copy was issued */
+    bool stamps;
+    uint64_t stamp;
+    void (*run)(void *arg); /* without the lock; arg is kept here */
+    void *arg;
+    size_t arg_bytes;
 };
 
 /* Everything that can be made and must be undone. */
@@ -42,6 +58,12 @@ struct thing {
     struct thing *object;
     size_t off;     /* BOUND: in its object */
     bool multicast; /* OBJECT: fake_multicast.c */
+    /* STREAM, GRAPH */
+    struct work *work;  /* to be done, in order; GRAPH: what was captured */
+    bool running;       /* STREAM: a call is under way */
+    bool driven;        /* STREAM: a thread does what is there */
+    int capturing;      /* STREAM: CUstreamCaptureStatus */
+    struct thing *into; /* STREAM: the graph that is captured */
 };
 
 struct CUctx_st {
@@ -68,7 +90,8 @@ CUresult fake_enter(const char *entry); /* counts, locks unless a failure is inj
     } while (0)
 
 CUcontext fake_current(void);
-CUresult fake_usable(void); /* the current context is there, and well */
+CUcontext fake_context(int device); /* its primary one */
+CUresult fake_usable(void);         /* the current context is there, and well */
 int fake_device_count(void);
 bool fake_is_multicast(int fd);                                      /* descriptor of an object */
 struct thing *fake_make(enum kind kind, uintptr_t at, size_t bytes); /* at 0: itself */
@@ -76,5 +99,12 @@ void fake_drop(struct thing *t);
 struct thing *fake_find(enum kind kind, uintptr_t at);
 /* The thing of a kind whose bytes hold [at, at + bytes). */
 struct thing *fake_around(enum kind kind, uintptr_t at, size_t bytes);
+
+/* ---- fake_stream.c ---- */
+/* The stream of a handle, if the current context may use it; NULL is each context's default. */
+CUresult fake_stream(CUstream stream, struct thing **t);
+/* At the end of its queue, or into the graph that is captured. With the lock. */
+void fake_append(struct thing *stream, struct work work);
+void fake_work_free(struct work *w);
 
 #endif

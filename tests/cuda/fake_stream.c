@@ -9,26 +9,11 @@
 
 #define PATIENCE_US 200 /* until work is done that nobody waits for */
 
-/* A copy, a fill (from 0) or a word to be written. */
-struct work {
-    struct work *next;
-    CUdeviceptr to, from;
-    size_t bytes;
-    unsigned char fill;
-    char *kept; /* what pageable memory held when the copy was issued */
-    bool stamps;
-    uint64_t stamp;
-};
-
 static int n_stamps; /* in all queues */
 static bool held;    /* nothing is done unless somebody waits for it */
 static pthread_cond_t stamps = PTHREAD_COND_INITIALIZER;
 
-/* Streams use `object` for their first piece of work. */
-static struct work **queue_of(struct thing *stream)
-{
-    return (struct work **)(void *)&stream->object;
-}
+static pthread_cond_t progress = PTHREAD_COND_INITIALIZER; /* a call has ended */
 
 /* May the current context's GPU reach all of it? */
 static bool reaches(CUdeviceptr at, size_t bytes)
@@ -60,25 +45,59 @@ static bool reaches(CUdeviceptr at, size_t bytes)
     return true;
 }
 
-static CUresult stream_state(CUstream stream, struct thing **t)
+static struct thing *make_stream(int device)
 {
+    struct thing *t = fake_make(STREAM, 0, 0);
+    t->device = device;
+    return t;
+}
+
+CUresult fake_stream(CUstream stream, struct thing **t)
+{
+    static struct thing defaults[8]; /* never made, so never left behind */
     CUresult r = fake_usable();
-    *t = fake_find(STREAM, (uintptr_t)stream);
     if (r != CUDA_SUCCESS)
         return r;
+    *t = stream == NULL ? &defaults[fake_current()->device] : fake_find(STREAM, (uintptr_t)stream);
+    if (stream == NULL)
+        (*t)->device = fake_current()->device;
     return *t != NULL && (*t)->device == fake_current()->device ? CUDA_SUCCESS
                                                                 : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Do the oldest piece of work; false: there is none. */
+void fake_work_free(struct work *w)
+{
+    free(w->kept);
+    free(w->arg);
+    free(w);
+}
+
+/* A call takes its time, and others go on meanwhile. */
+static void run_call(struct thing *stream, struct work *w)
+{
+    stream->running = true;
+    pthread_mutex_unlock(&fake_lock);
+    w->run(w->arg);
+    pthread_mutex_lock(&fake_lock);
+    stream->running = false;
+    pthread_cond_broadcast(&progress);
+}
+
+/* Do the oldest piece of work, or wait for a call under way; false: there is none. */
 static bool run_one(struct thing *stream)
 {
-    struct work *w = *queue_of(stream);
+    struct work *w = stream->work;
+    if (stream->running) {
+        pthread_cond_wait(&progress, &fake_lock);
+        return true;
+    }
     if (w == NULL)
         return false;
-    *queue_of(stream) = w->next;
+    stream->work = w->next;
     n_stamps -= w->stamps;
-    if (w->stamps)
+    if (w->run != NULL)
+        run_call(stream, w);
+    else if (w->stamps)
         __atomic_store_n((uint64_t *)(uintptr_t)w->to, w->stamp, __ATOMIC_RELEASE);
     else if (w->kept != NULL)
         memcpy((void *)(uintptr_t)w->to, w->kept, w->bytes);
@@ -86,19 +105,38 @@ static bool run_one(struct thing *stream)
         memcpy((void *)(uintptr_t)w->to, (void *)(uintptr_t)w->from, w->bytes);
     else
         memset((void *)(uintptr_t)w->to, w->fill, w->bytes);
-    free(w->kept);
-    free(w);
+    fake_work_free(w);
     return true;
 }
 
-static void append(struct thing *stream, struct work work)
+/* Does what a stream has where calls are among it: one may wait for another stream's. */
+static void *drive(void *arg)
 {
-    struct work **p = queue_of(stream), *w = malloc(sizeof(*w));
+    struct thing *t = arg;
+    pthread_mutex_lock(&fake_lock);
+    while (run_one(t))
+        ;
+    t->driven = false;
+    pthread_cond_broadcast(&progress);
+    pthread_mutex_unlock(&fake_lock);
+    return NULL;
+}
+
+void fake_append(struct thing *stream, struct work work)
+{
+    pthread_t thread;
+    bool captured = stream->capturing != CU_STREAM_CAPTURE_STATUS_NONE;
+    struct work **p = captured ? &stream->into->work : &stream->work, *w = malloc(sizeof(*w));
     while (*p != NULL)
         p = &(*p)->next;
     *w = work;
     w->next = NULL;
     *p = w;
+    if (captured || work.run == NULL || stream->driven)
+        return;
+    stream->driven = pthread_create(&thread, NULL, drive, stream) == 0;
+    if (stream->driven)
+        pthread_detach(thread);
 }
 
 API CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
@@ -108,9 +146,7 @@ API CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
     CUresult r = fake_usable();
     if (r != CUDA_SUCCESS)
         LEAVE(r);
-    struct thing *t = fake_make(STREAM, 0, 0);
-    t->device = fake_current()->device;
-    *stream = (CUstream)t->at;
+    *stream = (CUstream)make_stream(fake_current()->device)->at;
     LEAVE(CUDA_SUCCESS);
 }
 
@@ -120,8 +156,9 @@ API CUresult cuStreamDestroy(CUstream stream)
     struct thing *t = fake_find(STREAM, (uintptr_t)stream);
     if (t == NULL)
         LEAVE(CUDA_ERROR_INVALID_HANDLE);
-    while (run_one(t))
-        ;
+    while (run_one(t) || t->driven)
+        if (t->driven && t->work == NULL && !t->running)
+            pthread_cond_wait(&progress, &fake_lock);
     fake_drop(t);
     LEAVE(CUDA_SUCCESS);
 }
@@ -130,7 +167,9 @@ API CUresult cuStreamSynchronize(CUstream stream)
 {
     struct thing *t;
     ENTER();
-    CUresult r = stream_state(stream, &t);
+    CUresult r = fake_stream(stream, &t);
+    if (r == CUDA_SUCCESS && t->capturing)
+        LEAVE(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     while (r == CUDA_SUCCESS && run_one(t))
         ;
     LEAVE(r);
@@ -140,8 +179,8 @@ API CUresult cuStreamQuery(CUstream stream)
 {
     struct thing *t;
     pthread_mutex_lock(&fake_lock);
-    CUresult r = stream_state(stream, &t);
-    LEAVE(r == CUDA_SUCCESS && *queue_of(t) != NULL ? CUDA_ERROR_NOT_READY : r);
+    CUresult r = fake_stream(stream, &t);
+    LEAVE(r == CUDA_SUCCESS && (t->work != NULL || t->running) ? CUDA_ERROR_NOT_READY : r);
 }
 
 /* ---- work ---- */
@@ -164,7 +203,7 @@ static CUresult copy(const char *entry, CUdeviceptr to, CUdeviceptr from, size_t
     if (r != CUDA_SUCCESS)
         return r;
     struct work w = {.to = to, .from = from, .bytes = bytes};
-    r = stream_state(stream, &t);
+    r = fake_stream(stream, &t);
     if (r == CUDA_SUCCESS &&
         ((!pageable(to) && !reaches(to, bytes)) || (!pageable(from) && !reaches(from, bytes))))
         r = CUDA_ERROR_INVALID_VALUE;
@@ -173,7 +212,7 @@ static CUresult copy(const char *entry, CUdeviceptr to, CUdeviceptr from, size_t
         memcpy(w.kept, (void *)(uintptr_t)from, bytes);
     }
     if (r == CUDA_SUCCESS)
-        append(t, w);
+        fake_append(t, w);
     LEAVE(r);
 }
 
@@ -196,11 +235,11 @@ API CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char byte, size_t bytes, C
 {
     struct thing *t;
     ENTER();
-    CUresult r = stream_state(stream, &t);
+    CUresult r = fake_stream(stream, &t);
     if (r == CUDA_SUCCESS && !reaches(at, bytes))
         r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS)
-        append(t, (struct work){.to = at, .bytes = bytes, .fill = byte});
+        fake_append(t, (struct work){.to = at, .bytes = bytes, .fill = byte});
     LEAVE(r);
 }
 
@@ -216,7 +255,7 @@ static void *mover(void *arg)
         usleep(PATIENCE_US);
         pthread_mutex_lock(&fake_lock);
         for (struct thing *t = fake_things; t != NULL && !held; t = t->next)
-            while (t->kind == STREAM && run_one(t))
+            while (t->kind == STREAM && !t->driven && !t->running && run_one(t))
                 ;
     }
     return NULL;
@@ -247,12 +286,12 @@ API CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr at, cuuint64_t va
     struct thing *t;
     (void)flags;
     ENTER();
-    CUresult r = stream_state(stream, &t);
+    CUresult r = fake_stream(stream, &t);
     if (r == CUDA_SUCCESS && ((at & 7) != 0 || !reaches(at, 8)))
         r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS) {
         need_mover();
-        append(t, (struct work){.to = at, .bytes = 8, .stamps = true, .stamp = value});
+        fake_append(t, (struct work){.to = at, .bytes = 8, .stamps = true, .stamp = value});
         n_stamps++;
         pthread_cond_signal(&stamps);
     }
