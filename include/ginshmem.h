@@ -14,6 +14,7 @@
 #include <ginshmem/amo.h>
 #include <ginshmem/barrier.h>
 #include <ginshmem/lsa.h>
+#include <ginshmem/stream.h>
 #include <ginshmem/info.h>
 
 #endif

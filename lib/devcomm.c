@@ -14,6 +14,7 @@
 #include "multimem.h"
 #include "net_ops.h"
 #include "retired.h"
+#include "stream.h"
 
 #define MAX_CONTEXTS 1024u
 #define MAX_IDS      (1u << 20)
@@ -274,12 +275,15 @@ static int private_up(struct gi_devcomm *d)
         st = gi_barriers_open(d->comm, &d->reqs, d->barriers_off, d->kernels, &d->barriers);
     if (st == GIN_OK && r->device == GIN_DEVICE_CUDA)
         st = gi_devcomm_cuda_open(d);
+    if (st == GIN_OK && d->kernel != NULL)
+        st = gi_streams_open(d);
     return st == GIN_OK && d->kernel != NULL ? gi_engine_add(d) : st;
 }
 
 static void private_down(struct gi_devcomm *d)
 {
     gi_net_contexts_close(d); /* first: the network writes to what follows */
+    gi_streams_close(d);
     gi_devcomm_cuda_close(d);
     gi_multimem_close(d);
     gi_barriers_close(d->barriers);

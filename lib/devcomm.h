@@ -13,6 +13,7 @@
 
 struct gi_barriers;    /* lib/barrier.c's part */
 struct gi_kernel_side; /* lib/devcomm_cuda.c's */
+struct gi_stream_side; /* lib/stream_side.c's */
 struct gi_core_ctx;
 struct gi_net_ring;
 
@@ -41,6 +42,7 @@ struct gi_devcomm {
     uint64_t cuda_barriers, cuda_scratch; /* offsets in it */
     uint64_t host_reach;                  /* bytes of host slots that my kernels reach */
     struct gi_kernel_side *kernel;        /* mine; NULL: my device is HOST */
+    struct gi_stream_side *stream;        /* beside it */
     struct gi_cuda_multimem *multimem;    /* lib/multimem.c; NULL: none */
     struct gi_devcomm *next;
 };

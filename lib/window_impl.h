@@ -97,6 +97,11 @@ void gi_draft_place(const gin_comm_t *comm, struct gi_draft *draft);
 int gi_draft_judge(const gin_comm_t *comm, struct gi_draft *draft);
 /* Collective, for draft->gpu: find out how the GPUs reach it. Undone with the registration. */
 int gi_draft_open(gin_comm_t *comm, struct gi_draft *draft);
+/* ---- window_reach.c ---- */
+
+/* My GPU's address of LSA rank lsa's part of a window in GPU memory; 0: it does not reach it. */
+uint64_t gi_window_on_gpu(const gin_comm_t *comm, const struct gin_i_window *w, int lsa);
+
 /* Forget how GPUs reach memory outside the heap: they go. */
 void gi_windows_forget_gpus(struct gi_windows *ws);
 

@@ -57,6 +57,12 @@ static uint64_t place_on_gpu(const gin_comm_t *comm, const struct gin_i_window *
     return comm->cuda->map->reach[lsa] ? w->lsa_base + (uint64_t)lsa * w->lsa_stride : 0;
 }
 
+uint64_t gi_window_on_gpu(const gin_comm_t *comm, const struct gin_i_window *w, int lsa)
+{
+    return place_on_gpu(comm, w, gi_window_private(&comm->windows->table, gi_window_id(w->handle)),
+                        lsa);
+}
+
 /* GPU memory: what a kernel of mine reaches. */
 static gin_path_t reach_cuda(const gin_comm_t *comm, const struct gin_i_window *w,
                              const struct gi_window *p, int world, uint64_t off, void **addr)

@@ -25,6 +25,10 @@ GI_ENV(cuda_heap_max, CUDA_HEAP_MAX, SIZE, "256G", 65536, INT64_MAX,
        "limit of the GPU heap per rank (address space, not memory)")
 GI_ENV(cuda_fabric, CUDA_FABRIC, BOOL, "0", 0, 1,
        "show GPU heaps by fabric handles where all GPUs can, else by file descriptors")
+GI_ENV(stream_copy, STREAM_COPY, SIZE, "0", 0, INT64_MAX,
+       "puts and gets on CUDA streams of so many bytes or more use the copy engine, less a kernel")
+GI_ENV(stream_fuse, STREAM_FUSE, SIZE, "128K", 0, INT64_MAX,
+       "puts with a remote action on CUDA streams of less are one kernel, others a copy and one")
 GI_ENV(hugepages, HUGEPAGES, WORD, "no", 0, 0,
        "no|try|yes -- back the heap by huge pages; yes fails where there are none")
 GI_ENV(init_timeout, INIT_TIMEOUT, TIME, "120s", 1, INT64_MAX,
