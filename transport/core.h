@@ -254,7 +254,8 @@ enum gi_core_mutation {
     GI_CORE_MUTATE_BUNDLE = 2048,   /* a small put does not look for bundles before it */
     GI_CORE_MUTATE_PROMPT = 4096,   /* word of delivery proves signals and messages, too */
     GI_CORE_MUTATE_ECHO = 8192,     /* an echo proves what is posted after it, too */
-    GI_CORE_MUTATE_APART = 16384    /* order on the home rail is taken for that of all rails */
+    GI_CORE_MUTATE_APART = 16384,   /* order on the home rail is taken for that of all rails */
+    GI_CORE_MUTATE_RIDES = 32768    /* an echo rides in a bundle before what is queued */
 };
 
 /* Open n contexts, into ctx[0..n-1]. Collective, the same n everywhere. */

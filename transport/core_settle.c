@@ -58,8 +58,8 @@ bool gi_core_imms_unproven(const struct gi_core_peer *p)
  * it would cost as much as the bundle. */
 bool gi_core_echo_rides(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
-    return p->echo.want != 0 && p->echo.msgs == 0 && p->unposted == NULL &&
-           !(ctx->mutate & GI_CORE_MUTATE_QUIET);
+    bool last = p->unposted == NULL || (ctx->mutate & GI_CORE_MUTATE_RIDES);
+    return p->echo.want != 0 && p->echo.msgs == 0 && last && !(ctx->mutate & GI_CORE_MUTATE_QUIET);
 }
 
 /* Send the echo that is wanted, once it would prove enough. */

@@ -199,6 +199,31 @@ static unsigned run_quiet(struct bed *b)
     return violations;
 }
 
+/* ---- the same where the network takes nothing for a while ---- */
+
+/* Small puts that could not leave yet, and a long one queued behind them when quiet begins. */
+static unsigned run_behind(struct bed *b)
+{
+    unsigned violations = 0;
+    for (int i = 1; i <= 2 * ROUNDS; i++) {
+        uint64_t bytes = 500 + pt_below(&b->random, 2500), value = (uint64_t)i;
+        stamp(b, 0, SRC, bytes, (unsigned char)i);
+        gi_fault_peer(b->rank[0].domain, 1, GI_FAULT_PEER_AGAIN);
+        struct gi_core_put small = {
+            .window = BED_WINDOW, .off = 8, .src = &value, .bytes = 8, .copy = true};
+        small.more = true; /* where there are bundles, it waits in one */
+        EXPECT_EQ_INT(bed_put(b, 0, 1, &small), GIN_OK);
+        struct gi_core_put p = bed_make_put(b, 0, 16, SRC, bytes);
+        EXPECT_EQ_INT(bed_put(b, 0, 1, &p), GIN_OK);
+        violations += gi_core_settled(b->rank[0].ctx, 1, gi_core_mark(b->rank[0].ctx)) != 0;
+        gi_fault_peer(b->rank[0].domain, 1, GI_FAULT_PEER_WELL);
+        EXPECT_EQ_INT(bed_quiet(b, 0, 1), GIN_OK);
+        violations += !filled(b, 1, 16, bytes, (unsigned char)i);
+        violations += *(uint64_t *)(void *)(b->rank[1].memory + 8) != value;
+    }
+    return violations;
+}
+
 /* ---- bursts: small puts that may share messages, between signals of all kinds ---- */
 
 static unsigned run_burst(struct bed *b)
@@ -386,7 +411,8 @@ static const struct {
     litmus_fn run;
 } litmus[] = {{"strong", run_strong}, {"weak", run_weak},   {"signals", run_signals},
               {"fence", run_fence},   {"quiet", run_quiet}, {"burst", run_burst},
-              {"mixed", run_mixed},   {"get", run_get},     {"replaced", run_replaced}};
+              {"mixed", run_mixed},   {"get", run_get},     {"replaced", run_replaced},
+              {"behind", run_behind}};
 
 /* staged: ranks whose memory is a GPU's. */
 static unsigned one(const struct bed_mask *mask, litmus_fn run, unsigned mutate, uint64_t seed,
@@ -468,6 +494,11 @@ TEST(fence_holds_back_what_replaces)
     everywhere(8);
 }
 
+TEST(quiet_covers_what_waits)
+{
+    everywhere(9);
+}
+
 /* Not promised, but relied upon: where writes are ordered, bundles do not undo that. */
 TEST(same_word)
 {
@@ -490,6 +521,7 @@ static const struct {
     {"B64", run_quiet, GI_CORE_MUTATE_QUIET, 0},
     {"B0", run_quiet, GI_CORE_MUTATE_QUIET, 0},
     {"B64", run_quiet, GI_CORE_MUTATE_ECHO, 400},
+    {"B64", run_behind, GI_CORE_MUTATE_RIDES, 0},
     {"B64", run_same_word, GI_CORE_MUTATE_BUNDLE, 0},
     {"B-weak-order", run_mixed, GI_CORE_MUTATE_IMM, 0},
     {"B-weak-order", run_get, GI_CORE_MUTATE_READS, 0},
