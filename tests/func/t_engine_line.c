@@ -261,6 +261,35 @@ MP_TEST_OPT(flush_waits_for_parked_ones, .ranks = "3", .hosts = "ABC", .env = SP
     EXPECT_OK(gin_comm_barrier(mp->comm));
 }
 
+/* A fence of all has a place for each peer: behind what is parked for it. */
+MP_TEST_OPT(fences_go_behind_parked_ones, .ranks = "3", .hosts = "ABC", .env = SPOILT)
+{
+    uint64_t *words = up_deep(mp, GI_FAULT_PEER_AGAIN, DEEP, 0);
+    if (words == NULL)
+        return;
+    if (mp->rank == 0) {
+        struct gi_net_ring *x = ring_of(mp);
+        bool last = false;
+        for (uint64_t i = 0; i < ROOMY; i++)
+            EXPECT_OK(put(&mp->g, 1, &words[i], i + 1));
+        so_many(mp, SOME);
+        EXPECT_OK(gin_fence_all(&mp->g, gin_thread()));
+        for (int i = 0; i < 20000 * MP_FACTOR && !last; i++) {
+            usleep(1000);
+            gi_core_enter(x->ctx);
+            last = x->peers[1].last != NULL && x->peers[1].last->op.op == GIN_I_DESC_FENCE;
+            gi_core_leave(x->ctx);
+        }
+        EXPECT(last);
+        gi_fault_peer(mp->comm->net->domains[0], 1, GI_FAULT_PEER_WELL);
+        EXPECT_OK(gin_quiet(&mp->g, gin_thread()));
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    for (uint64_t i = 0; mp->rank == 1 && i < ROOMY; i++)
+        EXPECT_EQ_U64(words[i], i + 1);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
 /* Memory that is lent for one operation passes the ring by, and is waited for all the same. */
 MP_TEST_OPT(flush_waits_for_what_passed_by, .ranks = "3", .hosts = "ABC", .env = SPOILT ",local=1")
 {
