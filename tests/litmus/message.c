@@ -35,6 +35,8 @@ static size_t some_size(struct mp *mp, int i)
     static const size_t sizes[] = {0, 1, 2, 3, 4, 7, 8, 9, 63, 64, 65, 4096};
     if (i % 512 == 511)
         return BIG;
+    if (i % 32 == 31) /* more than some networks write at a time */
+        return 60000 + pt_below(&mp->rng, 100000);
     return i % 3 == 0 ? pt_below(&mp->rng, 5000) : sizes[(size_t)i % 12];
 }
 
@@ -145,6 +147,34 @@ MP_TEST_N(fence_orders_long_puts, "2 3")
             gin_barrier(&mp->g, me(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL, GIN_FENCE_NONE));
     }
     free(out);
+}
+
+/* A strong signal covers what goes another way than it does: words that processors add to and set,
+ * which the peer's engine must have seen to, and a value. */
+MP_TEST_N(strong_signal_covers_words, "1 2 3")
+{
+    int rounds = mp_rounds(mp, mp->long_mode ? 50000 : 3000);
+    char *in = inbox(mp, 256);
+    if (in == NULL)
+        return;
+    gin_at_t add = gin_at_ptr(&mp->g, in), set = gin_at_ptr(&mp->g, in + 64);
+    gin_at_t value = gin_at_ptr(&mp->g, in + 128);
+    for (uint64_t i = 1; i <= (uint64_t)rounds; i++) {
+        mp_step(mp, "round %d", (int)i);
+        EXPECT_OK(gin_signal(&mp->g, me(), gin_world(&mp->g), right(mp), gin_weak_add_at(add, 3)));
+        EXPECT_OK(gin_signal(&mp->g, me(), gin_world(&mp->g), right(mp), gin_set_at(set, i)));
+        EXPECT_OK(gin_put_value(&mp->g, me(), gin_world(&mp->g), right(mp), value, i * 5, 8,
+                                gin_no_action()));
+        EXPECT_OK(gin_signal(&mp->g, me(), gin_world(&mp->g), right(mp), gin_strong_inc(DATA)));
+        EXPECT_OK(gin_wait_signal(&mp->g, me(), DATA, i));
+        bool seen = EXPECT_EQ_U64(GIN_LOAD_RELAXED((uint64_t *)(void *)in), i * 3);
+        seen &= EXPECT_EQ_U64(GIN_LOAD_RELAXED((uint64_t *)(void *)(in + 64)), i);
+        seen &= EXPECT_EQ_U64(GIN_LOAD_RELAXED((uint64_t *)(void *)(in + 128)), i * 5);
+        if (!seen)
+            break;
+        EXPECT_OK(gin_signal(&mp->g, me(), gin_world(&mp->g), left(mp), gin_weak_inc(ACK)));
+        EXPECT_OK(gin_wait_signal(&mp->g, me(), ACK, i));
+    }
 }
 
 /* A flag set by an action, and one raised by an action, on words of the window. */

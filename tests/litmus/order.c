@@ -24,8 +24,8 @@ static uint64_t *words(struct mp *mp, size_t n)
 }
 
 /*
- * Store buffering: each puts into the other's word, quiet, then looks at its own. After quiet the
- * put is visible to plain loads, so not both may miss the other's.
+ * Store buffering: each puts into the other's word, or has it set, quiet, then looks at its own.
+ * After quiet that is visible to plain loads, so not both may miss the other's.
  */
 MP_TEST_N(quiet_is_visible_before_later_loads, "2")
 {
@@ -41,8 +41,12 @@ MP_TEST_N(quiet_is_visible_before_later_loads, "2")
         mp_step(mp, "round %d", i);
         EXPECT_OK(
             gin_barrier(&mp->g, me(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL, GIN_FENCE_NONE));
-        EXPECT_OK(gin_put_value(&mp->g, me(), gin_world(&mp->g), 1 - mp->rank, x, (uint64_t)i + 1,
-                                8, gin_no_action()));
+        if (i % 2 == 0)
+            EXPECT_OK(gin_put_value(&mp->g, me(), gin_world(&mp->g), 1 - mp->rank, x,
+                                    (uint64_t)i + 1, 8, gin_no_action()));
+        else
+            EXPECT_OK(gin_signal(&mp->g, me(), gin_world(&mp->g), 1 - mp->rank,
+                                 gin_set_at(x, (uint64_t)i + 1)));
         EXPECT_OK(gin_quiet(&mp->g, me()));
         seen[i] = GIN_LOAD_RELAXED(w);
     }
