@@ -81,7 +81,7 @@ static void limits(struct world *w, size_t write, size_t message, size_t inject)
 
 RULE(limits_of_efa, "efa")
 {
-    limits(w, 1u << 20, 8192, 120);
+    limits(w, 1u << 17, 8192, 120);
 }
 
 RULE(limits_of_efa_direct, "efa-direct")
@@ -96,7 +96,7 @@ RULE(limits_of_cxi, "cxi")
 
 RULE(limits_of_verbs, "verbs-msg")
 {
-    limits(w, 1u << 20, 1u << 20, 256);
+    limits(w, 1u << 16, 1u << 20, 256);
 }
 
 RULE(writes_are_not_inline, "efa-direct")

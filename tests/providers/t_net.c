@@ -218,10 +218,10 @@ static void order(struct mp *mp, const char *provider)
 {
     struct bed b;
     struct bed_request req[2];
-    size_t len = 1u << 20;
     int rounds = 30 / MP_FACTOR;
     if (!up(&b, mp, provider))
         goto out;
+    size_t len = fitting(&b, 1u << 20);
     if (b.caps->waw_bytes < len || b.caps->imm_bits == 0) {
         mp_skip(mp, "%s promises no order of writes", provider);
         goto out;

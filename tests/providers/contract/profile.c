@@ -35,7 +35,7 @@
     .provider = "verbs", .fabric = "IB-0xfe80000000000000", .domain = "dev0",                 \
     .caps = (BASIC_CAPS & ~FI_SOURCE) | FI_ATOMIC, .mode = FI_RX_CQ_DATA,                     \
     .mr_mode = KEYED | FI_MR_LOCAL, .order = BEHIND, .key_size = 4, .cq_data_size = 4,        \
-    .inject = 256, .max_msg = 1u << 20, .max_rma = 1u << 20, .tx = 384, .rx = 384,            \
+    .inject = 256, .max_msg = 1u << 20, .max_rma = 1u << 16, .tx = 384, .rx = 384,            \
     .imm = GC_IMM_RECV, .full = GC_FULL_STALLS, .dead = GC_DEAD_ERROR, .inject_writes = true, \
     .wait_fd = true, .flushes = true, .connected = true, .wakes = true, .vague = true
 
@@ -51,7 +51,7 @@ static const struct gc_profile profiles[] = {
      .cq_data_size = 4,
      .inject = 120,
      .max_msg = 8192,
-     .max_rma = 1u << 20,
+     .max_rma = 1u << 17,
      .tx = 256,
      .rx = 1024,
      .imm = GC_IMM_FREE,
@@ -86,7 +86,7 @@ static const struct gc_profile profiles[] = {
      .cq_data_size = 4,
      .inject = 256,
      .max_msg = 1u << 20,
-     .max_rma = 1u << 20,
+     .max_rma = 1u << 16,
      .tx = 384,
      .rx = 512,
      .imm = GC_IMM_RECV,
@@ -109,7 +109,7 @@ static const struct gc_profile profiles[] = {
      .cq_data_size = 8,
      .inject = 128,
      .max_msg = 1u << 20,
-     .max_rma = 1u << 20,
+     .max_rma = 1u << 16,
      .tx = 256,
      .rx = 1024,
      .imm = GC_IMM_FREE,
