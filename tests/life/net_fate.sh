@@ -8,7 +8,8 @@
 #   net_fate.sh --badkey [PROVIDER...]        a write of rank 1 carries a wrong key: nobody dies
 #   net_fate.sh --long N [SEED [PROVIDER...]] N of them at random, at random moments
 #
-# A provider is libfabric's name or "-", the library's choice. Links can be cut where hosts can have
+# A provider is libfabric's name or "-", the library's choice, or contract=NAME: what stands in for a
+# provider whose device is not here (tests/providers/contract). Links can be cut where hosts can have
 # networks of their own (root); else they are names.
 # shellcheck disable=SC2153
 set -u
@@ -55,7 +56,21 @@ sweep() {
 
 # use PROVIDER: for the runs to come
 use() {
-    if [ "$1" = - ]; then unset GINSHMEM_PROVIDER; else export GINSHMEM_PROVIDER=$1; fi
+    unset GINSHMEM_PROVIDER GINCONTRACT FI_PROVIDER_PATH
+    case $1 in
+    -) ;;
+    contract=*)
+        export GINCONTRACT=${1#contract=} GINCONTRACT_STRICT=1
+        export FI_PROVIDER_PATH=$PWD/tests/providers/contract/.libs
+        case $GINCONTRACT in
+        efa-direct*) export GINSHMEM_PROVIDER=efa-direct ;;
+        efa* | cxi* | verbs-msg*) GINSHMEM_PROVIDER=$(echo "$GINCONTRACT" | sed -E 's/-(relaxed|old)$//') ;;
+        *) GINSHMEM_PROVIDER=gincontract ;;
+        esac
+        export GINSHMEM_PROVIDER
+        ;;
+    *) export GINSHMEM_PROVIDER=$1 ;;
+    esac
 }
 
 # here PROVIDER...: those that are, in here_are
@@ -114,7 +129,7 @@ judge() {
 
 # one PHASE FAULT MICROSECONDS
 one() {
-    local phase=$1 fault=$2 us=$3 bed=() rc name="$1 $2 after $3 us, ${GINSHMEM_PROVIDER-the choice}"
+    local phase=$1 fault=$2 us=$3 bed=() rc name="$1 $2 after $3 us, ${GINCONTRACT-${GINSHMEM_PROVIDER-the choice}}"
     case $fault in cut | flap | half) bed=("${netns[@]}") ;; esac
     # only who says nothing more is found by its silence
     export GINSHMEM_PEER_TIMEOUT=30s
@@ -135,13 +150,13 @@ one() {
     before=$failed
     judge "$phase" "$fault" "$name" $rc
     row=$(printf '%-10s %-5s %-14s saw%s; after%s' "$phase" "$fault" \
-        "${GINSHMEM_PROVIDER-the choice}" "$(show saw)" "$(show after)")
+        "${GINCONTRACT-${GINSHMEM_PROVIDER-the choice}}" "$(show saw)" "$(show after)")
 }
 
-# Ranks that reach each other by shm are on one host, and no link is between them.
+# Ranks that reach each other by shm, or under a contract, are on one host: no link is between them.
 faults() {
     echo kill stop
-    if [ ${#netns[@]} -gt 0 ] && [ "${GINSHMEM_PROVIDER-}" != shm ]; then echo cut flap half; fi
+    if [ ${#netns[@]} -gt 0 ] && [ "${GINSHMEM_PROVIDER-}" != shm ] && [ -z "${GINCONTRACT-}" ]; then echo cut flap half; fi
 }
 
 table() {
