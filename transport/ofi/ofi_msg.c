@@ -21,6 +21,9 @@ int gi_ofi_share_receives(struct gi_ofi_domain *d)
     size_t most = d->pick.info->rx_attr->size, peers = (size_t)d->size, n = GI_OFI_RECV_SLOTS;
     if (d->connected) { /* each endpoint has its own */
         d->caps.recvs = (uint32_t)(most < GI_OFI_CONN_RECVS ? most : GI_OFI_CONN_RECVS);
+        if (d->caps.recvs < GI_OFI_RECVS_EACH)
+            return gi_fail(GIN_ENOTSUP, "%s has %zu receives for each connection; %u are needed",
+                           d->pick.text, most, GI_OFI_RECVS_EACH);
         d->receives = (uint32_t)peers * d->caps.recvs;
         return GIN_OK;
     }
