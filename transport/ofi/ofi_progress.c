@@ -120,16 +120,24 @@ static int take_error(struct gi_ofi_lane *l)
     return report(l, &e, error, text);
 }
 
+/* Connections tell their peer by the slot. */
+static ssize_t read_queue(const struct gi_ofi_lane *l, bool connected,
+                          struct fi_cq_data_entry *entries, fi_addr_t *from)
+{
+    return !connected ? fi_cq_readfrom(l->cq, entries, GI_OFI_BATCH, from)
+                      : fi_cq_read(l->cq, entries, GI_OFI_BATCH);
+}
+
 int gi_ofi_progress(struct gi_net_lane *head, unsigned budget)
 {
     struct gi_ofi_lane *l = gi_ofi_lane(head);
     struct fi_cq_data_entry entries[GI_OFI_BATCH];
     fi_addr_t from[GI_OFI_BATCH];
+    const bool connected = l->listener != NULL;
     unsigned total = 0;
     ssize_t n;
     do {
-        n = l->listener == NULL ? fi_cq_readfrom(l->cq, entries, GI_OFI_BATCH, from)
-                                : fi_cq_read(l->cq, entries, GI_OFI_BATCH);
+        n = read_queue(l, connected, entries, from);
         if (GIN_UNLIKELY(n < 0 && n != -FI_EAGAIN)) {
             if (n != -FI_EAVAIL)
                 return gi_fail(GIN_ENET, "%s: reading completions: %s", l->domain->caps.name,
@@ -142,10 +150,10 @@ int gi_ofi_progress(struct gi_net_lane *head, unsigned budget)
             continue;
         }
         for (ssize_t i = 0; i < n; i++)
-            take(l, &entries[i], l->listener == NULL ? from[i] : FI_ADDR_NOTAVAIL);
+            take(l, &entries[i], connected ? FI_ADDR_NOTAVAIL : from[i]);
         total += n > 0 ? (unsigned)n : 0;
     } while (n == GI_OFI_BATCH && total < budget);
-    if (GIN_UNLIKELY(l->listener != NULL)) {
+    if (GIN_UNLIKELY(connected)) {
         int st = gi_ofi_see_connections(l, total == 0);
         if (st != GIN_OK)
             return st;
