@@ -7,49 +7,19 @@
  * has to give way where both begin at once; a rank is connected to itself like to any other.
  *
  * A connection is made when it is first needed: until it stands posts are told to come again. One
- * that ends is not made anew: what was under way is unknown, and posts fail from then on. Receives
- * are posted for each peer that has connected. Events are read now and then by progress().
+ * that is not taken, for want of a descriptor or a queue pair on either side, is begun a few times
+ * more. One that stood and ends is not made anew: what was under way is unknown, and posts fail
+ * from then on. What is heard of connections, and who asks for one, is ofi_event.c's.
  */
 #include <stdlib.h>
 #include <string.h>
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/os.h"
-#include "transport/ofi/ofi_int.h"
+#include "transport/ofi/ofi_conn.h"
 
-#define MAGIC      0x6e6e6f63u /* of a request to connect: "conn" */
-#define RARELY     64u         /* progress calls between two looks at events */
-#define IDLE_OFTEN 8u          /* ... that found nothing else */
-#define EVENTS     16          /* read at a time */
-#define TX_OF_RX   16u         /* what a connection that only receives may send */
-#define WORD_MAX   64u
-
-enum state { NONE, BEGUN, UP, ENDED };
-
-/* What a lane says when it connects: whom it means, and who it is. */
-struct hello {
-    uint64_t token;
-    uint32_t magic, rank;
-};
-
-/* One direction to or from a peer. */
-struct conn {
-    struct fid_ep *ep;
-    enum state state;
-};
-
-struct gi_ofi_listener {
-    struct fid_pep *pep;
-    struct fid_eq *eq;
-    uint64_t token;
-    struct conn *out, *in; /* by rank */
-    unsigned begun;        /* connections that do not stand yet */
-    unsigned calls;
-    struct place {
-        uint64_t token;
-        uint32_t len;
-        unsigned char address[GI_OFI_PLACE_MAX];
-    } * places; /* where the peers listen */
-};
+#define TRIES    9u        /* of a connection that is refused for a moment */
+#define PAUSE_NS 10000000u /* after the first; each is twice as long: 5 s in all */
 
 /* ---- listening ---- */
 
@@ -110,19 +80,13 @@ int gi_ofi_listen(struct gi_ofi_lane *l)
     return GIN_OK;
 }
 
-static void end(struct conn *k)
-{
-    if (k->ep != NULL)
-        fi_close(&k->ep->fid);
-    k->ep = NULL;
-}
-
 void gi_ofi_disconnect(struct gi_ofi_lane *l)
 {
     struct gi_ofi_listener *c = l->listener;
+    gi_ofi_refuse_all(l);
     for (int i = 0; i < l->domain->size; i++) {
-        end(&c->out[i]);
-        end(&c->in[i]);
+        gi_ofi_end_conn(&c->out[i]);
+        gi_ofi_end_conn(&c->in[i]);
     }
     fi_close(&c->pep->fid);
 }
@@ -151,7 +115,7 @@ int gi_ofi_place(struct gi_ofi_lane *l, void *at, size_t *room)
 
 int gi_ofi_know_place(struct gi_ofi_lane *l, int peer, const void *at, size_t len)
 {
-    struct place *p = &l->listener->places[peer];
+    struct gi_ofi_place *p = &l->listener->places[peer];
     if (p->len != 0)
         return gi_fail(GIN_ESTATE, "rank %d is connected already", peer);
     if (len <= sizeof(p->token) || len - sizeof(p->token) > sizeof(p->address))
@@ -164,13 +128,13 @@ int gi_ofi_know_place(struct gi_ofi_lane *l, int peer, const void *at, size_t le
 
 /* ---- one connection ---- */
 
-/* Bound to the lane's queues and enabled; closed again where it fails. */
-static int open_endpoint(struct gi_ofi_lane *l, struct fi_info *info, struct conn *k)
+int gi_ofi_open_conn(struct gi_ofi_lane *l, struct fi_info *info, struct gi_ofi_conn *k)
 {
     struct fid_ep *ep;
     int rc = fi_endpoint(l->domain->domain, info, &ep, k);
     if (rc != 0)
         return rc;
+    info->handle = NULL; /* the endpoint's */
     rc = gi_ofi_enable(ep, &l->listener->eq->fid, l->cq);
     if (rc != 0) {
         fi_close(&ep->fid);
@@ -180,8 +144,15 @@ static int open_endpoint(struct gi_ofi_lane *l, struct fi_info *info, struct con
     return 0;
 }
 
+void gi_ofi_end_conn(struct gi_ofi_conn *k)
+{
+    if (k->ep != NULL)
+        fi_close(&k->ep->fid);
+    k->ep = NULL;
+}
+
 /* Some providers set room in the completion queue aside for each endpoint's receives. */
-static struct fi_info *info_for(const struct gi_ofi_lane *l, const struct place *to)
+static struct fi_info *info_for(const struct gi_ofi_lane *l, const struct gi_ofi_place *to)
 {
     struct fi_info *i = fi_dupinfo(l->domain->pick.info);
     if (i == NULL)
@@ -200,237 +171,128 @@ static struct fi_info *info_for(const struct gi_ofi_lane *l, const struct place 
 
 static int begin(struct gi_ofi_lane *l, int peer)
 {
-    struct conn *k = &l->listener->out[peer];
-    const struct place *to = &l->listener->places[peer];
-    struct hello h = {.token = to->token, .magic = MAGIC, .rank = (uint32_t)l->domain->rank};
+    struct gi_ofi_conn *k = &l->listener->out[peer];
+    const struct gi_ofi_place *to = &l->listener->places[peer];
+    struct gi_ofi_hello h = {
+        .token = to->token, .magic = GI_OFI_HELLO, .rank = (uint32_t)l->domain->rank};
     struct fi_info *info = info_for(l, to);
     if (info == NULL)
         return -FI_ENOMEM;
-    int rc = open_endpoint(l, info, k);
+    int rc = gi_ofi_open_conn(l, info, k);
     if (rc == 0) {
         rc = fi_connect(k->ep, info->dest_addr, &h, sizeof(h));
         if (rc != 0)
-            end(k);
+            gi_ofi_end_conn(k);
     }
     fi_freeinfo(info);
     if (rc != 0)
         return rc;
-    k->state = BEGUN;
+    k->state = GI_OFI_BEGUN;
     l->listener->begun++;
     return 0;
 }
 
 /* Nothing is posted by it from now on. What is under way comes back as failed. */
-static void out_ended(struct gi_ofi_lane *l, int peer, const char *why)
+void gi_ofi_conn_ended(struct gi_ofi_lane *l, int peer, const char *why)
 {
-    struct conn *k = &l->listener->out[peer];
-    if (k->state == UP && k->ep != NULL)
+    struct gi_ofi_conn *k = &l->listener->out[peer];
+    if (k->state == GI_OFI_UP && k->ep != NULL)
         fi_shutdown(k->ep, 0);
-    if (k->state == BEGUN)
+    if (k->state == GI_OFI_BEGUN)
         l->listener->begun--;
-    if (k->state != ENDED)
+    if (k->state != GI_OFI_ENDED)
         gi_debug("ofi", "%s: the connection to rank %d ended: %s", l->domain->caps.name, peer, why);
-    k->state = ENDED;
+    k->state = GI_OFI_ENDED;
     l->peers[peer].ep = NULL;
 }
 
-int gi_ofi_reach(struct gi_ofi_lane *l, int peer)
+void gi_ofi_conn_stands(struct gi_ofi_lane *l, int peer)
 {
-    struct gi_ofi_listener *c = l->listener;
-    struct conn *k = &c->out[peer];
-    if (k->state == BEGUN)
-        return GIN_EAGAIN;
-    if (k->state == ENDED)
-        return gi_fail(GIN_EPEER, "%s: there is no connection to rank %d any more",
-                       l->domain->caps.name, peer);
-    if (c->places[peer].len == 0)
-        return gi_fail(GIN_ESTATE, "rank %d is not known yet", peer);
-    int rc = begin(l, peer);
-    if (rc == 0 || rc == -FI_EAGAIN)
-        return GIN_EAGAIN;
-    out_ended(l, peer, fi_strerror(-rc));
-    return gi_ofi_post_failed(l, peer, "connecting to", rc);
-}
-
-void gi_ofi_let_go(struct gi_ofi_lane *l, int peer)
-{
-    out_ended(l, peer, "it is dead");
-}
-
-/* ---- requests of others ---- */
-
-static bool is_welcome(const struct gi_ofi_lane *l, const struct hello *h, size_t len,
-                       const char **why)
-{
-    const struct gi_ofi_listener *c = l->listener;
-    *why = NULL;
-    if (len < sizeof(*h) || h->magic != MAGIC || h->token != c->token)
-        *why = "it does not know this lane's name";
-    else if (h->rank >= (uint32_t)l->domain->size)
-        *why = "there is no such rank";
-    else if (c->in[h->rank].state != NONE)
-        *why = "that rank is connected already";
-    else if (l->peers[h->rank].dead)
-        *why = "that rank is known to be dead";
-    return *why == NULL;
-}
-
-static int take_in(struct gi_ofi_lane *l, struct fi_info *info, int peer)
-{
-    struct conn *k = &l->listener->in[peer];
-    info->rx_attr->size = l->domain->caps.recvs;
-    if (info->tx_attr->size > TX_OF_RX)
-        info->tx_attr->size = TX_OF_RX;
-    int rc = open_endpoint(l, info, k);
-    if (rc != 0)
-        return rc;
-    k->state = UP;
-    rc = gi_ofi_receives_of(l, peer) == GIN_OK ? fi_accept(k->ep, NULL, 0) : -FI_EIO;
-    if (rc != 0) {
-        k->state = ENDED;
-        end(k);
-    }
-    return rc;
-}
-
-static void requested(struct gi_ofi_lane *l, struct fi_eq_cm_entry *e, size_t len)
-{
-    struct hello h = {.token = 0};
-    const char *why;
-    memcpy(&h, e->data, len < sizeof(h) ? len : sizeof(h));
-    if (is_welcome(l, &h, len, &why)) {
-        int rc = take_in(l, e->info, (int)h.rank);
-        if (rc == 0) {
-            fi_freeinfo(e->info);
-            return;
-        }
-        why = fi_strerror(-rc);
-    }
-    gi_info("ofi", "%s: a connection was refused: %s", l->domain->caps.name, why);
-    fi_reject(l->listener->pep, e->info->handle, NULL, 0);
-    fi_freeinfo(e->info);
-}
-
-/* ---- events ---- */
-
-/* Whose an event is; the endpoint may be closed by now, so it is only compared. NULL: nobody's. */
-static struct conn *whose(const struct gi_ofi_lane *l, const struct fid *fid, int *peer, bool *out)
-{
-    struct gi_ofi_listener *c = l->listener;
-    for (int i = 0; i < l->domain->size; i++) {
-        *peer = i;
-        *out = c->out[i].ep != NULL && &c->out[i].ep->fid == fid;
-        if (*out)
-            return &c->out[i];
-        if (c->in[i].ep != NULL && &c->in[i].ep->fid == fid)
-            return &c->in[i];
-    }
-    return NULL;
-}
-
-static void stands(struct gi_ofi_lane *l, struct conn *k, int peer)
-{
-    if (k->state != BEGUN)
+    struct gi_ofi_conn *k = &l->listener->out[peer];
+    if (k->state != GI_OFI_BEGUN)
         return;
-    k->state = UP;
+    k->state = GI_OFI_UP;
     l->listener->begun--;
     if (!l->peers[peer].dead)
         l->peers[peer].ep = k->ep;
     gi_debug("ofi", "%s: connected to rank %d", l->domain->caps.name, peer);
 }
 
-/* No second try: the first may have been taken there, unseen from here. */
-static void failed(struct gi_ofi_lane *l, struct conn *k, int peer, int error)
+/* All but what says that there is no way, or that it was asked for wrongly: what a provider makes
+ * of a peer that lacks something, and closes what it cannot take, is anything. */
+static bool may_pass(int error)
 {
-    bool begun = k->state == BEGUN;
-    out_ended(l, peer, fi_strerror(error));
+    static const int lasting[] = {FI_ETIMEDOUT, FI_EHOSTUNREACH, FI_ENETUNREACH, FI_EINVAL,
+                                  FI_ENOSYS,    FI_EOPNOTSUPP,   FI_EACCES};
+    for (size_t i = 0; i < sizeof(lasting) / sizeof(lasting[0]); i++)
+        if (error == lasting[i])
+            return false;
+    return true;
+}
+
+/* To be begun again after a pause: true. It has never stood. */
+static bool pauses(struct gi_ofi_lane *l, int peer, int error)
+{
+    struct gi_ofi_conn *k = &l->listener->out[peer];
+    if (!may_pass(error) || k->refused >= TRIES || l->peers[peer].dead)
+        return false;
+    k->again = gi_deadline_in((uint64_t)PAUSE_NS << k->refused++);
+    k->state = GI_OFI_NONE;
+    if (k->refused == 1)
+        gi_info("ofi", "%s: rank %d is not reached at once: %s", l->domain->caps.name, peer,
+                fi_strerror(error));
+    return true;
+}
+
+void gi_ofi_conn_refused(struct gi_ofi_lane *l, int peer, int error, bool for_good)
+{
+    struct gi_ofi_conn *k = &l->listener->out[peer];
+    bool begun = k->state == GI_OFI_BEGUN;
+    if (begun && !for_good && pauses(l, peer, error))
+        l->listener->begun--;
+    else
+        gi_ofi_conn_ended(l, peer, fi_strerror(error));
     if (begun)
-        end(k);
+        gi_ofi_end_conn(k);
 }
 
-static void take_event(struct gi_ofi_lane *l, uint32_t event, struct fi_eq_cm_entry *e, size_t len)
-{
-    int peer;
-    bool out;
-    if (event == FI_CONNREQ) {
-        requested(l, e, len);
-        return;
-    }
-    struct conn *k = whose(l, e->fid, &peer, &out);
-    if (k == NULL)
-        return;
-    if (event == FI_CONNECTED && out)
-        stands(l, k, peer);
-    else if (event == FI_SHUTDOWN && out)
-        failed(l, k, peer, FI_ECONNRESET);
-    else if (event == FI_SHUTDOWN)
-        k->state = ENDED;
-}
-
-static int take_error(struct gi_ofi_lane *l)
-{
-    unsigned char word[WORD_MAX];
-    struct fi_eq_err_entry e = {.err_data = word, .err_data_size = sizeof(word)};
-    int peer;
-    bool out;
-    ssize_t n = fi_eq_readerr(l->listener->eq, &e, 0);
-    if (n == -FI_EAGAIN)
-        return GIN_OK;
-    if (n < 0)
-        return gi_ofi_said(l->domain, "reading an error of a connection", (int)n);
-    struct conn *k = whose(l, e.fid, &peer, &out);
-    if (k != NULL && out)
-        failed(l, k, peer, e.err < 0 ? -e.err : e.err);
-    else if (k != NULL)
-        k->state = ENDED;
-    return GIN_OK;
-}
-
-static int take_events(struct gi_ofi_lane *l)
-{
-    union {
-        struct fi_eq_cm_entry entry;
-        unsigned char room[sizeof(struct fi_eq_cm_entry) + 256];
-    } u;
-    for (int i = 0; i < EVENTS; i++) {
-        uint32_t event;
-        memset(&u, 0, sizeof(u));
-        ssize_t n = fi_eq_read(l->listener->eq, &event, &u, sizeof(u), 0);
-        if (n == -FI_EAGAIN || n == 0)
-            break;
-        if (n == -FI_EAVAIL) {
-            int st = take_error(l);
-            if (st != GIN_OK)
-                return st;
-        } else if (n < 0) {
-            return gi_ofi_said(l->domain, "reading events of connections", (int)n);
-        } else {
-            take_event(l, event, &u.entry, (size_t)n - sizeof(u.entry));
-        }
-    }
-    return GIN_OK;
-}
-
-int gi_ofi_see_connections(struct gi_ofi_lane *l, bool idle)
+int gi_ofi_reach(struct gi_ofi_lane *l, int peer)
 {
     struct gi_ofi_listener *c = l->listener;
-    if (c->begun == 0 && ++c->calls % (idle ? IDLE_OFTEN : RARELY) != 0)
-        return GIN_OK;
-    return take_events(l);
+    struct gi_ofi_conn *k = &c->out[peer];
+    if (k->state == GI_OFI_BEGUN)
+        return GIN_EAGAIN;
+    if (k->state == GI_OFI_ENDED)
+        return gi_fail(GIN_EPEER, "%s: there is no connection to rank %d any more",
+                       l->domain->caps.name, peer);
+    if (c->places[peer].len == 0)
+        return gi_fail(GIN_ESTATE, "rank %d is not known yet", peer);
+    if (k->again > gi_now_ns())
+        return GIN_EAGAIN;
+    int rc = begin(l, peer);
+    if (rc == 0 || pauses(l, peer, -rc))
+        return GIN_EAGAIN;
+    gi_ofi_conn_ended(l, peer, fi_strerror(-rc));
+    return gi_ofi_post_failed(l, peer, "connecting to", rc);
+}
+
+void gi_ofi_let_go(struct gi_ofi_lane *l, int peer)
+{
+    gi_ofi_conn_ended(l, peer, "it is dead");
 }
 
 /* ---- receives ---- */
 
 struct fid_ep *gi_ofi_receiver(const struct gi_ofi_lane *l, int peer)
 {
-    const struct conn *k = &l->listener->in[peer];
-    return k->state == UP ? k->ep : NULL;
+    const struct gi_ofi_conn *k = &l->listener->in[peer];
+    return k->state == GI_OFI_UP ? k->ep : NULL;
 }
 
 void gi_ofi_receiver_ended(struct gi_ofi_lane *l, int peer)
 {
-    struct conn *k = &l->listener->in[peer];
-    if (k->state == UP && k->ep != NULL)
+    struct gi_ofi_conn *k = &l->listener->in[peer];
+    if (k->state == GI_OFI_UP && k->ep != NULL)
         fi_shutdown(k->ep, 0); /* whoever sends by it is not to wait for receives */
-    k->state = ENDED;
+    k->state = GI_OFI_ENDED;
 }

@@ -176,10 +176,12 @@ int gi_ofi_know_place(struct gi_ofi_lane *l, int peer, const void *at, size_t le
  * not. */
 int gi_ofi_reach(struct gi_ofi_lane *l, int peer);
 void gi_ofi_let_go(struct gi_ofi_lane *l, int peer);
-int gi_ofi_see_connections(struct gi_ofi_lane *l, bool idle);
 /* What takes a peer's messages, NULL: no longer. */
 struct fid_ep *gi_ofi_receiver(const struct gi_ofi_lane *l, int peer);
 void gi_ofi_receiver_ended(struct gi_ofi_lane *l, int peer);
+
+/* ofi_event.c: by every progress(); idle: which found nothing else */
+int gi_ofi_see_connections(struct gi_ofi_lane *l, bool idle);
 
 /* ofi_post.c */
 /* The status of a post to a peer to which there is no endpoint (now). */
