@@ -154,9 +154,11 @@ one() {
 }
 
 # Ranks that reach each other by shm, or under a contract, are on one host: no link is between them.
+# RDMA devices stay in the network namespace where they were made.
 faults() {
     echo kill stop
-    if [ ${#netns[@]} -gt 0 ] && [ "${GINSHMEM_PROVIDER-}" != shm ] && [ -z "${GINCONTRACT-}" ]; then echo cut flap half; fi
+    case ${GINSHMEM_PROVIDER-} in shm | verbs*) return ;; esac
+    if [ ${#netns[@]} -gt 0 ] && [ -z "${GINCONTRACT-}" ]; then echo cut flap half; fi
 }
 
 table() {

@@ -4,13 +4,13 @@
 # all goes over the network. Runs in the build folder (or finds build/); prints a table.
 #
 #   matrix.sh [-n RANKS] [-m procs|threads] [-f FACTOR] [-w NETWORKS] [-b SECONDS] [-t SECONDS] [-q]
-#             [-j JOBS] [PROGRAM...]
+#             [-v] [-j JOBS] [PROGRAM...]
 #
 # NETWORKS are names of the list below, blanks between them (default: all); PROGRAMs are names as
 # under tests/ (default: all that need no host of their own). -f: so many times fewer rounds;
-# -q: no table, only what failed; -t: deadline of a test, for slow machines; -j: so many programs at a
-# time. -b: begin at a place that the seed chooses, and nothing new after so many seconds: what is
-# left out is another run's.
+# -q: no table, only what failed; -v: each result at once, too; -t: deadline of a test, for slow
+# machines; -j: so many programs at a time. -b: begin at a place that the seed chooses, and nothing
+# new after so many seconds: what is left out is another run's.
 # MATRIX_SEED repeats the dice. With MP_BACKEND=engine in the environment the contexts are of the
 # backend ENGINE.
 # Status 77 where there is no network, 1 where something failed.
@@ -65,8 +65,8 @@ func/t_flush func/t_heap func/t_lsa func/t_put_get func/t_put_value func/t_signa
 func/t_status func/t_team func/t_threads func/t_window litmus/message litmus/order litmus/reset
 litmus/sets litmus/waits providers/failing'
 
-ranks='2 3' mode='' factor=10 quiet=0 wanted='' budget=0 deadline='' jobs=1
-while getopts 'n:m:f:w:b:t:j:q' o; do
+ranks='2 3' mode='' factor=10 quiet=0 rows=0 wanted='' budget=0 deadline='' jobs=1
+while getopts 'n:m:f:w:b:t:j:qv' o; do
     case $o in
         n) ranks=$OPTARG ;;
         m) mode=$OPTARG ;;
@@ -76,6 +76,7 @@ while getopts 'n:m:f:w:b:t:j:q' o; do
         t) deadline=$OPTARG ;;
         j) jobs=$OPTARG ;;
         q) quiet=1 ;;
+        v) rows=1 ;;
         *) exit 2 ;;
     esac
 done
@@ -153,6 +154,7 @@ cell() {
         grep -v -e '^ok ' -e '^SKIP ' "$at.log" | head -n 12
     } >"$at.text"
     [ ! -s "$at.text" ] || cat "$at.text"
+    [ $rows = 0 ] || printf '%-10s %-24s %s\n' "$1" "$2" "$result"
     echo "$result" >"$at.result"
     rm -f "$at.log" "$at.text"
 }
