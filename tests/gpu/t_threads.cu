@@ -104,3 +104,85 @@ MP_TEST_OPT(one_after_the_other, .ranks = "2", .only = MP_BOTH, .bare = true)
         mp_down(mp);
     }
 }
+
+/* ---- the same by the hosts of the threads, on streams, out of a graph ---- */
+
+#ifndef GPU_EMULATED
+#define WORDS 4096
+
+/* in: the words of the round before, from the left; out: this round's. */
+__global__ void next_round(unsigned long long *out, const unsigned long long *in,
+                           unsigned long long *round, int rank, int left, struct gpu_report *r)
+{
+    unsigned long long now = *round;
+    __syncthreads();
+    for (unsigned k = threadIdx.x; k < WORDS; k += blockDim.x) {
+        if (now != 0)
+            D_EQ(r, gpu_look(&in[k]), gpu_word(now * 64 + (unsigned)left, k));
+        out[k] = gpu_word((now + 1) * 64 + (unsigned)rank, k);
+    }
+    if (threadIdx.x == 0)
+        *round = now + 1;
+}
+
+static void run_graph(struct mp *mp, int device)
+{
+    struct gpu gp;
+    char why[200] = "";
+    gin_at_t at;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    const int per_wait = 50, rounds = 1000;
+    if (!gpu_open(&gp, mp->comm, device, why, sizeof(why)))
+        MP_SKIP("%s", why);
+    unsigned long long *p =
+        (unsigned long long *)gpu_symmetric(&gp, GIN_KIND_CUDA, (2 * WORDS + 1) * 8, &at);
+    if (p == NULL || !gpu_dev(&gp, NULL))
+        return;
+    gin_stream_t s = (gin_stream_t)gp.stream;
+    int right = (mp->rank + 1) % mp->size, left = (mp->rank + mp->size - 1) % mp->size;
+    gin_at_t in = gin_at(at.win, at.off + WORDS * 8);
+    CU(cudaStreamBeginCapture(gp.stream, cudaStreamCaptureModeThreadLocal));
+    next_round<<<1, 256, 0, gp.stream>>>(p, p + WORDS, p + 2 * WORDS, mp->rank, left, gp.report);
+    EXPECT_OK(gin_barrier_on_stream(&gp.dev, gin_barrier_world(), 0, GIN_FENCE_ALL, s));
+    EXPECT_OK(gin_put_on_stream(&gp.dev, 0, gin_team_world(mp->comm), right, in, at, WORDS * 8,
+                                gin_weak_inc(0), s));
+    EXPECT_OK(gin_wait_signal_on_stream(&gp.dev, 0, 0, 1, s));
+    EXPECT_OK(gin_consume_signal_on_stream(&gp.dev, 0, 0, 1, s));
+    CU(cudaStreamEndCapture(gp.stream, &graph));
+    CU(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+    CU(cudaGraphUpload(exec, gp.stream));
+    CU(cudaStreamSynchronize(gp.stream));
+    EXPECT_EQ_INT(mp_barrier(mp), 0);
+    mp_step(mp, "graphs");
+    /* not more at once than the driver takes without making one thread wait for another */
+    for (int i = 0; i < rounds; i++) {
+        CU(cudaGraphLaunch(exec, gp.stream));
+        if (i % per_wait == per_wait - 1)
+            CU(cudaStreamSynchronize(gp.stream));
+    }
+    GPU_DONE(&gp);
+    mp_step(mp, "graphs done");
+    EXPECT_OK(gin_stream_status(&gp.dev));
+    EXPECT_EQ_INT(mp_barrier(mp), 0);
+    CU(cudaGraphExecDestroy(exec));
+    CU(cudaGraphDestroy(graph));
+    gpu_dev_end(&gp);
+    EXPECT_OK(gin_free(mp->comm, p));
+    gpu_close(&gp);
+}
+
+MP_TEST_OPT(graphs_of_threads_that_share_a_gpu, .ranks = "2 4", .only = MP_THREADS)
+{
+    if (devices() == 0)
+        MP_SKIP("no GPU");
+    run_graph(mp, 0);
+}
+
+MP_TEST_OPT(graphs_of_threads, .ranks = "2 4", .only = MP_THREADS)
+{
+    if (devices() < mp->size)
+        MP_SKIP("%d GPUs for %d threads", devices(), mp->size);
+    run_graph(mp, mp->rank);
+}
+#endif
