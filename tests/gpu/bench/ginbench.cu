@@ -271,6 +271,7 @@ __global__ void __launch_bounds__(1024) engine_rate(args a)
 
 static args a;
 static int clock_khz, with_devcomms;
+static bool shared; /* ranks share a GPU */
 
 /* Signals and flags start from zero for each row. */
 static void fresh(void)
@@ -391,6 +392,8 @@ static void engine(cudaEvent_t from, cudaEvent_t to)
     }
 }
 
+#include "tests/gpu/bench/on_stream.h"
+
 static gin_at_t place(const void *p)
 {
     gin_at_t at;
@@ -422,6 +425,7 @@ static void start(void)
         GIN(gin_finalize(comm));
         exit(77);
     }
+    shared = gin_team_node(comm).size > devices;
     CU(cudaSetDevice(gin_team_node(comm).rank % devices));
     CU(cudaFree(0));
     double t2 = now_s();
@@ -482,11 +486,15 @@ int main(int argc, char **argv)
     cudaEvent_t from, to;
     CU(cudaEventCreate(&from));
     CU(cudaEventCreate(&to));
+    CU(cudaEventCreate(&began));
+    CU(cudaEventCreate(&ended));
+    CU(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     for (int r = 0; r < n_rounds; r++) {
         fresh();
         latencies();
         bandwidths(from, to);
         engine(from, to);
+        on_streams();
         mallocs();
     }
     unsigned char last = 0;
