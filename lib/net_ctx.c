@@ -81,6 +81,18 @@ static int check_traffic(const struct gi_devcomm *d)
                    had[0] != 0 ? had : " none");
 }
 
+/* Those of the rail team alone, or none: what cannot be used is not connected. The barriers'
+ * context has all. */
+static int choose_peers(const struct gi_devcomm *d, uint8_t **peers)
+{
+    *peers = calloc((size_t)d->comm->size, 1);
+    if (*peers == NULL)
+        return gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %d peers", d->comm->size);
+    for (int r = 0; r < d->comm->size; r++)
+        (*peers)[r] = r == d->comm->rank || gi_net_concerns(d, r);
+    return GIN_OK;
+}
+
 int gi_net_contexts_open(struct gi_devcomm *d)
 {
     struct gi_net *net = d->comm->net;
@@ -94,11 +106,16 @@ int gi_net_contexts_open(struct gi_devcomm *d)
     d->net = calloc(n, sizeof(*d->net));
     if (config == NULL || d->net == NULL)
         st = gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %u contexts", n);
+    uint8_t *peers = NULL;
+    if (st == GIN_OK && d->reqs.connection != GIN_CONNECT_FULL)
+        st = choose_peers(d, &peers);
     if (st == GIN_OK)
         st = gi_net_rings_open(d);
     st = gi_agree_on(d->comm, GI_AGREE_DEVCOMM, n, 0, 0, st);
-    for (uint32_t c = 0; st == GIN_OK && c < n; c++)
+    for (uint32_t c = 0; st == GIN_OK && c < n; c++) {
         fill_config(d, c, &config[c]);
+        config[c].peers = c < d->reqs.contexts ? peers : NULL;
+    }
     if (st == GIN_OK) {
         st = gi_core_ctx_open(net->core, n, config, d->net);
         int all = gi_agree_on(d->comm, GI_AGREE_DEVCOMM, n, 0, 0, st);
@@ -106,6 +123,7 @@ int gi_net_contexts_open(struct gi_devcomm *d)
             gi_net_contexts_close(d);
         st = all;
     }
+    free(peers);
     free(config);
     if (st == GIN_OK) {
         look_at_files(d, n);

@@ -8,30 +8,43 @@
  * Who cannot reach another one learns it before that one does, or alone: all tell each other every
  * now and then how far they are, by the bootstrap, so that one rank's failure is everybody's at
  * once, in the same words.
+ *
+ * So do they where there are several rails: one of them may lead elsewhere than at the peers, which
+ * nobody would find out before something waits for good.
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "net_ops.h"
 #include "net_wait.h"
 
 #define ROUND_NS 1000000000u /* ... that often */
+#define RAILS_NS                                                                     \
+    30000000000u /* time for all to answer on every rail: who is silent is elsewhere \
+                  */
+
+/* A rank's devices, by rail. */
+struct devices {
+    char of[GI_CORE_RAILS][32];
+};
 
 /* How far this rank is. */
 struct meeting {
     struct gi_devcomm *d;
-    uint32_t context; /* all before this one are through */
-    int peer;         /* who is greeted next there, counted from me on */
+    const struct devices *devices; /* by rank, or NULL: one rail */
+    uint32_t context;              /* all before this one are through */
+    int peer;                      /* who is greeted next there, counted from me on */
 };
 
 /* What it tells the others: GIN_EAGAIN as long as somebody has not answered. */
 struct word {
     int32_t status;
     uint32_t no_files; /* it has no descriptors left: what others fail with may be its fault */
-    char why[180];
+    char why[420];
 };
 
-/* May the two have to do with each other by this network? */
-static bool concerns(const struct gi_devcomm *d, int world)
+bool gi_net_concerns(const struct gi_devcomm *d, int world)
 {
     const gin_comm_t *comm = d->comm;
     switch (d->reqs.connection) {
@@ -48,14 +61,10 @@ static int greet(struct gi_devcomm *d, struct gi_core_ctx *ctx, int world)
         .action = {.kind = GI_CORE_WORD_ADD,
                    .id = gin_i_desc_window(gin_heap_window(d->comm, GIN_KIND_HOST)),
                    .off = d->off}};
-    const char *why;
     gi_core_enter(ctx);
     int st = gi_core_put(ctx, world, &p);
     gi_core_leave(ctx);
-    if (st == GIN_OK || st == GIN_EAGAIN)
-        return st;
-    (void)gi_core_peer_status(ctx, world, &why);
-    return gi_fail(st, "%s", why);
+    return st;
 }
 
 /* world: a rank, or GI_CORE_ALL. 1: has answered. */
@@ -68,6 +77,50 @@ static int settled(struct gi_core_ctx *ctx, int world)
     return r;
 }
 
+/* Which two do not reach each other, by which devices, and what to do about it. */
+static int apart(const struct meeting *m, int world, uint32_t rail, int st, const char *why)
+{
+    const gin_comm_t *comm = m->d->comm;
+    const char *mine = m->devices[comm->rank].of[rail], *theirs = m->devices[world].of[rail];
+    return gi_fail(st,
+                   "rail %u does not lead from rank %d on host %.40s (%s) to rank %d on host %.40s "
+                   "(%s): %.80s; name devices by GINSHMEM_NICS in the order in which they reach "
+                   "each other, or set GINSHMEM_RAILS=1",
+                   rail, comm->rank, comm->cards[comm->rank].host_id, mine, world,
+                   comm->cards[world].host_id, theirs, why);
+}
+
+/* A failure on the way to a rank (-1: nobody knows) in a context. */
+static int failed(const struct meeting *m, struct gi_core_ctx *ctx, int world, uint32_t rail,
+                  int st)
+{
+    const char *why;
+    world = world < 0 ? gi_core_first_failed(ctx) : world;
+    if (world < 0 || gi_core_peer_status(ctx, world, &why) != st)
+        (void)gi_core_ctx_status(ctx, NULL, &why);
+    return m->devices != NULL && world >= 0 ? apart(m, world, rail, st, why)
+                                            : gi_fail(st, "%s", why);
+}
+
+/* The same on the lanes beside the home, of the first context alone: they are on all rails. */
+static int greet_sides(const struct meeting *m, struct gi_core_ctx *ctx)
+{
+    const gin_comm_t *comm = m->d->comm;
+    uint32_t rail = 0;
+    int all = 1, st = 1;
+    for (int r = 0; r < comm->size && m->context == 0 && st >= 0; r++) {
+        if (!gi_net_concerns(m->d, r))
+            continue;
+        gi_core_enter(ctx);
+        st = gi_core_greet_sides(ctx, r, &rail);
+        gi_core_leave(ctx);
+        all &= st == 1;
+        if (st < 0)
+            return failed(m, ctx, r, rail, st);
+    }
+    return all != 0 ? GIN_OK : GIN_EAGAIN;
+}
+
 /* GIN_OK: all have answered in all contexts; GIN_EAGAIN: not yet; or a failure, recorded. */
 static int go_on(struct meeting *m)
 {
@@ -77,18 +130,20 @@ static int go_on(struct meeting *m)
         struct gi_core_ctx *ctx = d->net[m->context];
         for (; m->peer < comm->size; m->peer++) {
             int r = (comm->rank + m->peer) % comm->size; /* not all to the same one at once */
-            int st = concerns(d, r) ? greet(d, ctx, r) : GIN_OK;
-            if (st != GIN_OK)
+            int st = gi_net_concerns(d, r) ? greet(d, ctx, r) : GIN_OK;
+            if (st == GIN_EAGAIN)
                 return st;
+            if (st != GIN_OK)
+                return failed(m, ctx, r, gi_core_home(ctx), st);
         }
         int r = settled(ctx, GI_CORE_ALL);
         if (r == 0)
             return GIN_EAGAIN;
-        if (r < 0) {
-            const char *why;
-            (void)gi_core_ctx_status(ctx, NULL, &why);
-            return gi_fail(r, "%s", why);
-        }
+        if (r < 0)
+            return failed(m, ctx, -1, gi_core_home(ctx), r);
+        int st = greet_sides(m, ctx);
+        if (st != GIN_OK)
+            return st;
     }
     return GIN_OK;
 }
@@ -105,20 +160,37 @@ static int go_on_for_a_while(struct meeting *m)
     return r == GIN_EAGAIN && st != GIN_ETIMEDOUT ? st : r;
 }
 
+static bool is_met(const struct meeting *m, struct gi_core_ctx *ctx, int world, uint32_t *rail)
+{
+    *rail = gi_core_home(ctx);
+    if (settled(ctx, world) == 0)
+        return false;
+    gi_core_enter(ctx);
+    bool met = m->context != 0 || gi_core_greet_sides(ctx, world, rail) != 0;
+    gi_core_leave(ctx);
+    return met;
+}
+
 /* Time is over: who has not answered, on which host. */
 static int late(const struct meeting *m, uint64_t ns)
 {
     const gin_comm_t *comm = m->d->comm;
+    struct gi_core_ctx *ctx = m->d->net[m->context];
+    uint32_t rail = gi_core_home(ctx);
     int first = -1, more = 0;
     for (int i = 1; i < comm->size; i++) {
         int r = (comm->rank + i) % comm->size;
-        if (!concerns(m->d, r) || (i < m->peer && settled(m->d->net[m->context], r) != 0))
+        if (!gi_net_concerns(m->d, r) || (i < m->peer && is_met(m, ctx, r, &rail)))
             continue;
         first = first < 0 ? r : first;
         more++;
+        if (m->devices != NULL)
+            break;
     }
     if (first < 0)
         return GIN_EAGAIN; /* the last answer has come meanwhile */
+    if (m->devices != NULL)
+        return apart(m, first, rail, GIN_ETIMEDOUT, "no answer");
     return gi_fail(GIN_ETIMEDOUT,
                    "rank %d on host %.63s and %d more have not answered in %.3g s: is their link "
                    "up?",
@@ -147,19 +219,20 @@ static int hear_all(const struct gi_devcomm *d, const struct word *mine, struct 
             again = GIN_EAGAIN;
         } else if (all[r].status != GIN_OK) {
             blame(comm, all, files, sizeof(files));
-            st = gi_fail(all[r].status, "rank %d on host %.63s: %.179s%s", r,
+            st = gi_fail(all[r].status, "rank %d on host %.63s: %.419s%s", r,
                          comm->cards[r].host_id, all[r].why, files);
         }
     }
     return st == GIN_OK ? again : st;
 }
 
-static int meet(struct gi_devcomm *d, struct word *all)
+static int meet(struct gi_devcomm *d, struct word *all, const struct devices *devices)
 {
     const struct gi_env *env = &d->comm->env;
     uint64_t ns = env->init_timeout < env->coll_timeout ? env->init_timeout : env->coll_timeout;
+    ns = devices != NULL && ns > RAILS_NS ? RAILS_NS : ns;
     uint64_t deadline = gi_deadline_in(ns), limit;
-    struct meeting m = {.d = d, .peer = 1};
+    struct meeting m = {.d = d, .devices = devices, .peer = 1};
     int st;
     do {
         struct word mine = {.status = go_on_for_a_while(&m)};
@@ -173,16 +246,36 @@ static int meet(struct gi_devcomm *d, struct word *all)
     return st;
 }
 
+static void fill_devices(const struct gi_net *n, struct devices *mine)
+{
+    memset(mine, 0, sizeof(*mine));
+    for (uint32_t i = 0; i < n->n_domains; i++) {
+        const char *device = gi_core_caps(n->core, i)->device;
+        snprintf(mine->of[i], sizeof(mine->of[i]), "%.31s", device != NULL ? device : "?");
+    }
+}
+
 int gi_net_meet(struct gi_devcomm *d)
 {
     gin_comm_t *comm = d->comm;
-    if (d->net == NULL || d->bytes < 8 || !gi_core_caps(comm->net->core, 0)->meet_early)
+    if (d->net == NULL || d->bytes < 8)
+        return GIN_OK;
+    bool rails = comm->net->n_domains > 1;
+    if (!rails && !gi_core_caps(comm->net->core, 0)->meet_early)
         return GIN_OK;
     struct word *all = calloc((size_t)comm->size, sizeof(*all));
-    int st = all != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "no memory for %d ranks", comm->size);
+    struct devices mine, *devices = calloc((size_t)comm->size, sizeof(*devices));
+    int st = all != NULL && devices != NULL
+                 ? GIN_OK
+                 : gi_fail(GIN_ENOMEM, "no memory for %d ranks", comm->size);
     st = gi_agree_on(comm, GI_AGREE_DEVCOMM, 0, 0, 0, st);
+    if (st == GIN_OK && rails) {
+        fill_devices(comm->net, &mine);
+        st = gi_comm_gather(comm, &mine, devices, sizeof(mine));
+    }
     if (st == GIN_OK)
-        st = meet(d, all);
+        st = meet(d, all, rails ? devices : NULL);
+    free(devices);
     free(all);
     return st == GIN_OK ? GIN_OK : gi_fail_context("gin_devcomm_create: ranks do not meet");
 }

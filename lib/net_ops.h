@@ -14,6 +14,8 @@
 int gi_net_contexts_open(struct gi_devcomm *d);
 /* net_meet.c: have all pairs connected, where that must not wait. Collective. */
 int gi_net_meet(struct gi_devcomm *d);
+/* May this rank and another have to do with each other by the network? */
+bool gi_net_concerns(const struct gi_devcomm *d, int world);
 void gi_net_contexts_close(struct gi_devcomm *d); /* behind a barrier */
 
 /* Fill in what this rank has sent, by the net_ fields. */

@@ -234,6 +234,9 @@ struct gi_core_ctx_config {
     uint32_t native_window;
     uint64_t native_off, native_stride;
     struct gi_core_intake intake;
+    /* By rank, those that it has to do with, alike at both ends, itself among them; NULL: all.
+     * Operations to others are GIN_ENOTSUP. Looked at while contexts are opened. */
+    const uint8_t *peers;
     /* Tests only: enum gi_core_mutation. */
     unsigned mutate;
 };
@@ -370,6 +373,12 @@ int gi_core_flushed_peer(const struct gi_core_ctx *ctx, int peer, uint64_t mark)
 /* quiet: complete and visible at the targets. Asks the peers for an echo where that is needed;
  * GI_CORE_ALL or one peer. */
 int gi_core_settled(struct gi_core_ctx *ctx, int peer, uint64_t mark);
+/*
+ * First contact on the lanes beside the home, which carry nothing but parts of large puts: 1 once
+ * the peer has answered on each, 0: not yet, or its failure. *rail: one without an answer.
+ */
+int gi_core_greet_sides(struct gi_core_ctx *ctx, int peer, uint32_t *rail);
+uint32_t gi_core_home(const struct gi_core_ctx *ctx); /* its rail */
 /* Nothing to this peer is unsettled: another path may overtake. */
 bool gi_core_is_clean(const struct gi_core_ctx *ctx, int peer);
 

@@ -8,6 +8,7 @@
 #include "transport/core_stripe.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int open_lane(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *config)
 {
@@ -134,6 +135,7 @@ static int open_one(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *co
     ctx->tag = (uint16_t)name->tag;
     ctx->mutate = config->mutate;
     ctx->pauses = 1;
+    ctx->first_failed = -1;
     ctx->stripe_from = UINT64_MAX;
     ctx->cells = config->cells;
     ctx->native_window = config->native_window;
@@ -151,7 +153,8 @@ static int open_one(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *co
     return ctx->ops->name(ctx->lane, name->bytes, &name->len);
 }
 
-static int connect_all(struct gi_core_ctx *ctx, const struct gi_core_name *names, size_t step)
+static int connect_all(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *config,
+                       const struct gi_core_name *names, size_t step)
 {
     ctx->credits = GI_CORE_CREDITS;
     for (int r = 0; r < ctx->core->config.size; r++) {
@@ -162,6 +165,12 @@ static int connect_all(struct gi_core_ctx *ctx, const struct gi_core_name *names
             return gi_fail(GIN_EMISMATCH, "this rank opens context %u, rank %d context %u",
                            ctx->tag, r, from->tag);
         ctx->credits = from->credits < ctx->credits ? from->credits : ctx->credits;
+        if (config->peers != NULL && config->peers[r] == 0) {
+            ctx->peers[r].gone = true;
+            ctx->peers[r].status = GIN_ENOTSUP;
+            ctx->peers[r].why = strdup("it is no peer of this context");
+            continue;
+        }
         int st = ctx->ops->connect(ctx->lane, r, from->bytes, from->len);
         if (st != GIN_OK)
             return st;
@@ -217,7 +226,7 @@ int gi_core_ctx_open(struct gi_core *core, uint32_t n, const struct gi_core_ctx_
     int told = cfg->allgather(cfg->allgather_arg, mine, all, lanes * sizeof(*mine));
     st = st != GIN_OK ? st : told;
     for (uint32_t i = 0; i < n && st == GIN_OK; i++) {
-        st = connect_all(ctx[i], all + i, lanes);
+        st = connect_all(ctx[i], &config[i], all + i, lanes);
         if (st == GIN_OK && sides != 0)
             st = gi_core_stripe_connect(ctx[i], all + n + i * sides, lanes);
         ctx[i]->open = st == GIN_OK;

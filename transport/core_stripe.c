@@ -50,7 +50,49 @@ void gi_core_stripe_plan(struct gi_core *core, bool wanted)
 
 /* ---- opening ---- */
 
-/* Nothing but writes is ever sent here. */
+/* Beside writes a lane carries a greeting to each peer, and the answer. */
+struct hello {
+    uint32_t answer, source;
+};
+enum { GREETED = 1, ANSWERED = 2, OWED = 4 };
+
+static int say(struct gi_core_side *s, int rank, bool answer)
+{
+    struct hello h = {.answer = answer, .source = (uint32_t)s->ctx->core->config.rank};
+    return gi_core_posted(s->ctx, &s->ctx->peers[rank], s->ops->msg(s->lane, rank, &h, sizeof(h)));
+}
+
+static void answer_all(struct gi_core_side *s)
+{
+    for (int r = 0; s->owed != 0 && r < s->ctx->core->config.size; r++) {
+        if ((s->met[r] & OWED) == 0 || (!s->ctx->peers[r].gone && say(s, r, true) == GIN_EAGAIN))
+            continue;
+        s->met[r] &= (uint8_t)~OWED;
+        s->owed--;
+    }
+}
+
+int gi_core_greet_sides(struct gi_core_ctx *ctx, int peer, uint32_t *rail)
+{
+    int all = 1;
+    for (uint32_t i = 0; ctx->stripe != NULL && i < ctx->stripe->n; i++) {
+        struct gi_core_side *s = &ctx->stripe->side[i];
+        if ((s->met[peer] & GREETED) == 0 && ctx->peers[peer].status == GIN_OK &&
+            say(s, peer, false) == GIN_OK)
+            s->met[peer] |= GREETED;
+        if (ctx->peers[peer].status == GIN_OK && (s->met[peer] & ANSWERED) != 0)
+            continue;
+        *rail = s->rail;
+        all = 0;
+    }
+    return ctx->peers[peer].status != GIN_OK ? ctx->peers[peer].status : all;
+}
+
+uint32_t gi_core_home(const struct gi_core_ctx *ctx)
+{
+    return ctx->rail;
+}
+
 static void arrived_imm(void *arg, int peer, uint64_t imm)
 {
     struct gi_core_side *s = arg;
@@ -61,9 +103,19 @@ static void arrived_imm(void *arg, int peer, uint64_t imm)
 static void arrived_msg(void *arg, int peer, const void *bytes, uint32_t len)
 {
     struct gi_core_side *s = arg;
-    (void)peer;
-    (void)bytes;
-    gi_core_refuse(s->ctx, NULL, GIN_EINVAL, NULL, len, 0);
+    const struct hello *h = bytes;
+    if (len != sizeof(*h) || h->source >= (uint32_t)s->ctx->core->config.size ||
+        (peer >= 0 && (uint32_t)peer != h->source)) {
+        gi_core_refuse(s->ctx, NULL, GIN_EINVAL, NULL, len, 0);
+        return;
+    }
+    uint8_t *met = &s->met[h->source];
+    if (h->answer != 0) {
+        *met |= ANSWERED;
+    } else if ((*met & OWED) == 0) {
+        *met |= OWED;
+        s->owed++;
+    }
 }
 
 static void give(struct gi_core_side *s, struct gi_core_chunk *c)
@@ -129,7 +181,8 @@ static int open_side(struct gi_core_side *s, const struct gi_core_ctx_config *co
         config->depth != 0 && config->depth < s->caps->depth ? config->depth : s->caps->depth;
     s->n_chunks = depth == 0 ? 1 : depth < POOL ? depth : POOL;
     s->chunks_memory = calloc(s->n_chunks, sizeof(*s->chunks_memory));
-    if (s->chunks_memory == NULL)
+    s->met = calloc((size_t)ctx->core->config.size, 1);
+    if (s->chunks_memory == NULL || s->met == NULL)
         return gi_fail(GIN_ENOMEM, "no memory for %u pieces of a rail", s->n_chunks);
     for (uint32_t i = s->n_chunks; i-- > 0;) {
         s->chunks_memory[i].next = s->free_chunks;
@@ -168,6 +221,8 @@ int gi_core_stripe_connect(struct gi_core_ctx *ctx, const struct gi_core_name *n
         for (int r = 0; r < ctx->core->config.size && st == GIN_OK; r++) {
             const struct gi_core_name *from = &names[(size_t)r * step + i];
             struct gi_core_side *s = &ctx->stripe->side[i];
+            if (ctx->peers[r].gone)
+                continue; /* not a peer of this context */
             st = s->ops->connect(s->lane, r, from->bytes, from->len);
         }
     return st;
@@ -181,6 +236,7 @@ void gi_core_stripe_close(struct gi_core_ctx *ctx)
         if (t->side[i].lane != NULL)
             t->side[i].ops->lane_close(t->side[i].lane);
         free(t->side[i].chunks_memory);
+        free(t->side[i].met);
     }
     free(t);
 }
@@ -302,7 +358,7 @@ int gi_core_stripe_progress(struct gi_core_ctx *ctx)
     int events = 0;
     for (uint32_t i = 0; i < ctx->stripe->n; i++) {
         struct gi_core_side *s = &ctx->stripe->side[i];
-        if (s->pieces == 0 && s->idle > SELDOM && s->idle++ % SELDOM != 0)
+        if (s->pieces == 0 && s->owed == 0 && s->idle > SELDOM && s->idle++ % SELDOM != 0)
             continue;
         int n = s->ops->progress(s->lane, POOL);
         if (GIN_UNLIKELY(n < 0)) {
@@ -310,6 +366,8 @@ int gi_core_stripe_progress(struct gi_core_ctx *ctx)
             return events;
         }
         s->idle = n != 0 ? 0 : s->idle + 1;
+        if (GIN_UNLIKELY(s->owed != 0))
+            answer_all(s);
         events += n;
     }
     return events;

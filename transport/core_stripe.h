@@ -19,6 +19,8 @@ struct gi_core_side {
     uint32_t pieces;   /* with the network ... */
     uint64_t bytes;    /* ... and their bytes */
     uint32_t n_chunks; /* of the pool */
+    uint32_t owed;     /* answers to greetings */
+    uint8_t *met;      /* by rank: what was said */
     struct gi_core_chunk *free_chunks, *chunks_memory;
 };
 

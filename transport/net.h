@@ -82,6 +82,7 @@ struct gi_net_caps {
     bool meet_early;  /* ranks that meet first beside a third one's death may lose something */
     /* for gininfo: who it is; what a quirk or the self-test took away and why, '\n' between */
     const char *name, *version;
+    const char *device; /* as its user names it, or NULL */
     const char *notes;
 };
 

@@ -6,7 +6,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "devcomm.h"
 #include "tests/mp.h"
+#include "transport/core.h"
 
 #define BYTES 3000u
 
@@ -263,5 +265,9 @@ MP_TEST_OPT(connections_are_refused, .ranks = "4", .hosts = "AABB")
     EXPECT_OK(gin_wait_signal(&mp->g, gin_thread(), 0, 1));
     EXPECT_FAILS(gin_signal(&mp->g, gin_thread(), w, none, gin_strong_inc(0)), GIN_ENOTSUP,
                  "GIN_CONNECT_RAIL");
+    /* ... and is not even connected */
+    struct gi_core_ctx *ctx = gi_devcomm_of(&mp->g)->net[0];
+    EXPECT_EQ_INT(gi_core_peer_status(ctx, none, NULL), GIN_ENOTSUP);
+    EXPECT_EQ_INT(gi_core_peer_status(ctx, far, NULL), GIN_OK);
     EXPECT_OK(gin_comm_barrier(mp->comm));
 }

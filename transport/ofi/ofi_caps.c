@@ -133,6 +133,7 @@ void gi_ofi_fill_caps(struct gi_ofi_domain *d)
     c->fd_each = i->addr_format == FI_SOCKADDR_IN || i->addr_format == FI_SOCKADDR_IN6;
     c->notes = d->notes;
     gi_ofi_note(d, "device: %s of %s", i->domain_attr->name, i->fabric_attr->name);
+    d->caps.device = i->domain_attr->name;
     if (bound(i))
         gi_ofi_note(d, "memory: bound to one endpoint of each rank (FI_MR_ENDPOINT)");
     if (d->pick.rung_text[0] != 0)
