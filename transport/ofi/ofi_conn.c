@@ -18,8 +18,8 @@
 #include "base/os.h"
 #include "transport/ofi/ofi_conn.h"
 
-#define TRIES    9u        /* of a connection that is refused for a moment */
-#define PAUSE_NS 10000000u /* after the first; each is twice as long: 5 s in all */
+#define TRIES    8u        /* of a connection that is refused for a moment */
+#define PAUSE_NS 10000000u /* after the first; each is twice as long: 2.6 s in all */
 
 /* ---- listening ---- */
 
