@@ -8,7 +8,7 @@
 #   net_fate.sh --badkey [PROVIDER...]        a write of rank 1 carries a wrong key: nobody dies
 #   net_fate.sh --long N [SEED [PROVIDER...]] N of them at random, at random moments
 #
-# A provider is libfabric's name or "-", the library's choice, or contract=NAME: what stands in for a
+# A run has FATE_SECONDS (120). A provider is libfabric's name or "-", the library's choice, or contract=NAME: what stands in for a
 # provider whose device is not here (tests/providers/contract). Links can be cut where hosts can have
 # networks of their own (root); else they are names.
 # shellcheck disable=SC2153
@@ -143,7 +143,7 @@ one() {
     runs=$((runs + 1))
     rm -rf "$D/run"
     mkdir "$D/run"
-    timeout 120 "$GINRUN" -k -n 3 --hosts 3 "${bed[@]}" "$FATE" "$D/run" "$phase" "$fault" "$us" \
+    timeout "${FATE_SECONDS:-120}" "$GINRUN" -k -n 3 --hosts 3 "${bed[@]}" "$FATE" "$D/run" "$phase" "$fault" "$us" \
         >"$D/out" 2>&1 </dev/null
     rc=$?
     sweep
