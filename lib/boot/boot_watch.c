@@ -243,10 +243,7 @@ static void serve(struct gi_watch *w, const struct pollfd *p)
     for (unsigned i = 0; i < w->n_edges; i++)
         if (p[2 + i].revents != 0)
             gi_watch_edge_ready(w, &w->edges[i], p[2 + i].revents);
-    /* from the last one on: dropping one moves the last into its place */
-    for (unsigned i = w->n_callers; i-- > 0;)
-        if (p[2 + w->n_edges + i].revents != 0 || now >= w->callers[i].until)
-            gi_watch_caller_ready(w, i, now);
+    gi_watch_callers_ready(w, p + 2 + w->n_edges, now);
     if (p[1].revents != 0)
         gi_watch_accept(w);
 }

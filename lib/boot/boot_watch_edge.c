@@ -281,7 +281,8 @@ void gi_watch_edge_ready(struct gi_watch *w, struct gi_watch_edge *e, short reve
 static void drop_caller(struct gi_watch *w, unsigned i, bool close_it)
 {
     int fd = w->callers[i].fd;
-    w->callers[i] = w->callers[--w->n_callers];
+    w->n_callers--; /* the others keep their order */
+    memmove(&w->callers[i], &w->callers[i + 1], (w->n_callers - i) * sizeof(w->callers[0]));
     if (close_it)
         gi_os_close(fd);
 }
@@ -327,7 +328,7 @@ static struct gi_watch_edge *edge_of(struct gi_watch *w, const struct gi_watch_f
     return NULL;
 }
 
-void gi_watch_caller_ready(struct gi_watch *w, unsigned i, uint64_t now)
+static void caller_ready(struct gi_watch *w, unsigned i, uint64_t now)
 {
     struct gi_watch_caller *c = &w->callers[i];
     int r = pull(c->fd, &c->in, &c->got);
@@ -348,4 +349,17 @@ void gi_watch_caller_ready(struct gi_watch *w, unsigned i, uint64_t now)
     drop_caller(w, i, false);
     if (!gi_watch_send(e, &f))
         gi_watch_edge_end(e, GI_EDGE_RESTING);
+}
+
+/* In the order in which they called: whoever called twice has given up the first call, and would
+ * take an end of the second for my death. */
+void gi_watch_callers_ready(struct gi_watch *w, const struct pollfd *p, uint64_t now)
+{
+    unsigned n = w->n_callers;
+    for (unsigned k = 0, i = 0; k < n; k++) {
+        unsigned before = w->n_callers;
+        if (p[k].revents != 0 || now >= w->callers[i].until)
+            caller_ready(w, i, now);
+        i += w->n_callers == before; /* else the next one is in its place */
+    }
 }

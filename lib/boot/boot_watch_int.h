@@ -3,6 +3,7 @@
 #ifndef GI_BOOT_BOOT_WATCH_INT_H
 #define GI_BOOT_BOOT_WATCH_INT_H
 
+#include <poll.h>
 #include <pthread.h>
 #include "boot/boot_sock.h"
 #include "boot/boot_watch.h"
@@ -112,7 +113,8 @@ void gi_watch_edge_due(struct gi_watch *w, struct gi_watch_edge *e, uint64_t now
 /* Its descriptor is ready. A frame that came goes to gi_watch_frame_came(). */
 void gi_watch_edge_ready(struct gi_watch *w, struct gi_watch_edge *e, short revents);
 void gi_watch_accept(struct gi_watch *w);
-void gi_watch_caller_ready(struct gi_watch *w, unsigned i, uint64_t now);
+/* Callers that have something to say, or time is over for; p[i] is of callers[i]. */
+void gi_watch_callers_ready(struct gi_watch *w, const struct pollfd *p, uint64_t now);
 /* Queue and send what can go; false: the connection is lost. */
 bool gi_watch_send(struct gi_watch_edge *e, const struct gi_watch_frame *f);
 bool gi_watch_push(struct gi_watch_edge *e);

@@ -296,3 +296,53 @@ TEST(pauses_are_forgiven)
     EXPECT_EQ_INT(nap.accused, 0);
     pthread_barrier_destroy(&nap.all);
 }
+
+/* ---- whoever calls again has given up the first call ---- */
+
+/* Rank 0 says hello to rank 1's watch. */
+static int call(const struct gi_watch *w)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct gi_watch_frame f = {.magic = GI_WATCH_MAGIC, .kind = GI_FRAME_HELLO};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    a.sin_port = htons(gi_sock_port(w->listener));
+    memcpy(f.key, w->card.key, sizeof(f.key));
+    EXPECT_EQ_INT(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    EXPECT_EQ_INT(send(fd, &f, sizeof(f), MSG_NOSIGNAL), sizeof(f));
+    return fd;
+}
+
+TEST(the_last_call_counts)
+{
+    struct gi_watch *w = calloc(1, sizeof(*w));
+    struct gi_watch_edge e = {.rank = 0, .step = GI_EDGE_RESTING, .fd = -1};
+    struct gi_watch_frame f;
+    struct pollfd p[2];
+    w->config.rank = 1;
+    w->config.size = 2;
+    w->edges = &e;
+    w->n_edges = 1;
+    if (!EXPECT(gi_watch_listen(w)))
+        return;
+    int first = call(w), second = call(w);
+    gi_os_close(first);
+    while (w->n_callers < 2)
+        gi_watch_accept(w);
+    for (unsigned i = 0; i < 2; i++) {
+        p[i] = (struct pollfd){.fd = w->callers[i].fd, .events = POLLIN};
+        EXPECT_EQ_INT(gi_os_poll(&p[i], 1, gi_deadline_in(PATIENCE)), 1);
+    }
+    gi_watch_callers_ready(w, p, gi_now_ns());
+    EXPECT_EQ_INT(w->n_callers, 0);
+    EXPECT_EQ_INT(e.step, GI_EDGE_ANSWERED);
+    EXPECT_EQ_INT(recv(second, &f, sizeof(f), MSG_WAITALL), sizeof(f));
+    EXPECT_EQ_INT(f.kind, GI_FRAME_HELLO);
+    /* and it is not ended: nothing comes, no end either */
+    EXPECT_EQ_INT(recv(second, &f, 1, MSG_DONTWAIT), -1);
+    EXPECT_EQ_INT(errno, EAGAIN);
+    gi_watch_edge_end(&e, GI_EDGE_OVER);
+    free(e.out);
+    gi_os_close(second);
+    gi_os_close(w->listener);
+    free(w);
+}
