@@ -43,7 +43,7 @@ static CUcontext context_of(int device)
     return c;
 }
 
-static bool up(struct mp *mp, struct bed *b, gin_devcomm_reqs_t *reqs)
+static bool up_in(struct mp *mp, struct bed *b, gin_devcomm_reqs_t *reqs, gin_kind_t kind)
 {
     CUstream s = NULL;
     if (!cuda_dev(mp, reqs))
@@ -53,7 +53,7 @@ static bool up(struct mp *mp, struct bed *b, gin_devcomm_reqs_t *reqs)
     b->world = gin_team_world(mp->comm);
     b->right = (mp->rank + 1) % mp->size;
     b->left = (mp->rank + mp->size - 1) % mp->size;
-    b->p = gin_calloc_kind(mp->comm, GIN_KIND_CUDA, 2, ROOM);
+    b->p = gin_calloc_kind(mp->comm, kind, 2, ROOM);
     if (!EXPECT(b->p != NULL))
         return false;
     EXPECT_OK(gin_window_of(mp->comm, b->p, &b->at.win, &b->at.off));
@@ -61,6 +61,11 @@ static bool up(struct mp *mp, struct bed *b, gin_devcomm_reqs_t *reqs)
     CU(cuStreamCreate, &s, CU_STREAM_NON_BLOCKING);
     b->stream = s;
     return true;
+}
+
+static bool up(struct mp *mp, struct bed *b, gin_devcomm_reqs_t *reqs)
+{
+    return up_in(mp, b, reqs, GIN_KIND_CUDA);
 }
 
 static void down(struct bed *b)
@@ -265,35 +270,90 @@ static void barrier(struct bed *b)
     EXPECT_OK(gin_barrier_on_stream(b->dev, gin_barrier_world(), 0, GIN_FENCE_ALL, b->stream));
 }
 
+/* All streams have come here. */
+static void meet(struct bed *b)
+{
+    wait_for(b);
+    EXPECT_OK(gin_comm_barrier(b->comm));
+}
+
+/* Put to the right with a signal, get from there. */
+static void move(struct bed *b, size_t n, int round)
+{
+    int mine = 16 * round;
+    memset(b->p, mine + b->world.rank, n + 1);
+    memset(b->p + ROOM, 0xee, n + 64);
+    meet(b);
+    EXPECT_OK(gin_put_on_stream(b->dev, 0, b->world, b->right, behind(b->at, ROOM + 3), b->at, n,
+                                round % 2 ? gin_weak_inc(0) : gin_strong_inc(0), b->stream));
+    EXPECT_OK(gin_wait_signal_on_stream(b->dev, 0, 0, 1, b->stream));
+    EXPECT_OK(gin_consume_signal_on_stream(b->dev, 0, 0, 1, b->stream));
+    wait_for(b);
+    EXPECT_FILLED(b->p + ROOM, 3, 0xee);
+    EXPECT_FILLED(b->p + ROOM + 3, n, mine + b->left);
+    EXPECT_FILLED(b->p + ROOM + 3 + n, 61, 0xee);
+    meet(b);
+    EXPECT_OK(
+        gin_get_on_stream(b->dev, 1, b->world, b->right, b->at, behind(b->at, ROOM), n, b->stream));
+    wait_for(b);
+    EXPECT_FILLED(b->p + ROOM, n, mine + b->right);
+    EXPECT_OK(gin_quiet_on_stream(b->dev, GIN_ALL_CONTEXTS, b->stream));
+    meet(b);
+}
+
 MP_TEST_N(data, "1 2 3")
 {
     static const size_t sizes[] = {0, 1, 7, 8, 9, 64, 513, 4097, 128 * K - 1, 128 * K, 256 * K + 5};
     struct bed b;
-    uint64_t rounds = 0;
     if (!with_kernels())
         MP_SKIP("no kernels: tests/cuda/emulated.sh");
     if (!up(mp, &b, NULL))
         return;
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        size_t n = sizes[i];
-        memset(b.p, (int)(16 * i) + mp->rank, n + 1);
-        memset(b.p + ROOM, 0xee, n + 64);
+    for (int i = 0; i < (int)(sizeof(sizes) / sizeof(sizes[0])); i++) {
+        move(&b, sizes[i], i);
         barrier(&b);
-        EXPECT_OK(gin_put_on_stream(b.dev, 0, b.world, b.right, behind(b.at, ROOM + 3), b.at, n,
-                                    i % 2 ? gin_weak_inc(0) : gin_strong_inc(0), b.stream));
-        EXPECT_OK(gin_wait_signal_on_stream(b.dev, 0, 0, ++rounds, b.stream));
-        wait_for(&b);
-        EXPECT_FILLED(b.p + ROOM, 3, 0xee);
-        EXPECT_FILLED(b.p + ROOM + 3, n, (int)(16 * i) + b.left);
-        EXPECT_FILLED(b.p + ROOM + 3 + n, 61, 0xee);
-        barrier(&b);
-        EXPECT_OK(
-            gin_get_on_stream(b.dev, 1, b.world, b.right, b.at, behind(b.at, ROOM), n, b.stream));
-        barrier(&b);
-        wait_for(&b);
-        EXPECT_FILLED(b.p + ROOM, n, (int)(16 * i) + b.right);
     }
     down(&b);
+}
+
+static void by_network(struct mp *mp, gin_devcomm_reqs_t *reqs)
+{
+    static const size_t sizes[] = {0, 1, 8, 300, 4097, 256 * K + 5};
+    struct bed b;
+    if (!with_kernels())
+        MP_SKIP("no kernels: tests/cuda/emulated.sh");
+    if (!up_in(mp, &b, reqs, GIN_KIND_HOST))
+        return;
+    for (int i = 0; i < (int)(sizeof(sizes) / sizeof(sizes[0])); i++)
+        move(&b, sizes[i], i);
+    uint64_t *w = (uint64_t *)(void *)b.p;
+    memset(b.p, 0, 64);
+    meet(&b);
+    EXPECT_OK(
+        gin_amo_on_stream(b.dev, 0, b.world, b.right, b.at, GIN_AMO_ADD, 40, 0, NULL, b.stream));
+    EXPECT_OK(gin_amo_on_stream(b.dev, 0, b.world, b.right, b.at, GIN_AMO_FETCH_ADD, 2, 0, &w[1],
+                                b.stream));
+    EXPECT_OK(gin_put_value_on_stream(b.dev, 0, b.world, b.right, behind(b.at, 16), 77, 8,
+                                      gin_set_at(behind(b.at, 24), 5), b.stream));
+    EXPECT_OK(gin_wait_signal_at_on_stream(b.dev, 0, behind(b.at, 24), 5, NULL, b.stream));
+    meet(&b);
+    EXPECT_EQ_U64(w[0], 42);
+    EXPECT_EQ_U64(w[1], 40);
+    EXPECT_EQ_U64(w[2], 77);
+    down(&b);
+}
+
+MP_TEST_OPT(far_hosts, .ranks = "2 3", .hosts = "ABC")
+{
+    by_network(mp, NULL);
+}
+
+MP_TEST_N(the_network_alone, "2")
+{
+    gin_devcomm_reqs_t r;
+    gin_devcomm_reqs_init(&r);
+    r.paths = GIN_PATH_SELF | GIN_PATH_NET;
+    by_network(mp, &r);
 }
 
 MP_TEST_N(words, "1 2")
