@@ -31,6 +31,7 @@ struct gi_fault_plan {
     const struct gi_net_caps *caps;
     uint32_t hold;  /* posts per lane that may be held back; 0: none */
     bool early;     /* say "complete" before the bytes left, where the record allows it */
+    uint32_t delay; /* microseconds that a post takes to its target, and word of it back; 0: none */
     uint32_t again; /* of 1000 posts so many are GIN_EAGAIN */
     /* From the first[call]-th call on (counted from 1; 0: never), count[call] calls fail with
      * status[call]: at once for GIN_EAGAIN and what is no post, else by failed(). */

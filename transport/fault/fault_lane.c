@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/clock.h"
 #include "base/log.h"
 
 #define WRONG_KEY 0x123456u /* what a key is spoilt with */
@@ -20,6 +21,7 @@ enum kind { K_WRITE, K_READ, K_AMO, K_MSG };
 struct held {
     struct gi_net_request inner; /* first */
     struct held *next;
+    uint64_t due; /* it leaves no sooner */
     enum kind kind;
     struct gi_net_io io; /* req: the caller's, NULL once it was told */
     uint32_t len;        /* of a message */
@@ -30,6 +32,7 @@ struct held {
 /* What is to be told at the next progress. */
 struct news {
     struct news *next;
+    uint64_t due; /* ... no sooner */
     struct gi_net_request *req;
     int peer, status, provider_error;
     char text[128];
@@ -147,28 +150,42 @@ int gi_fault_connect(struct gi_net_lane *lane, int peer, const void *blob, uint3
 
 /* ---- what is told later ---- */
 
-static int tell_later(struct fault_lane *l, struct gi_net_request *req, int peer, int status,
-                      int provider_error, const char *text)
+static int tell_at(struct fault_lane *l, uint64_t due, struct gi_net_request *req, int peer,
+                   int status, int provider_error, const char *text)
 {
     struct news *n = malloc(sizeof(*n));
     if (n == NULL)
         return GIN_EAGAIN;
-    *n =
-        (struct news){.req = req, .peer = peer, .status = status, .provider_error = provider_error};
+    *n = (struct news){
+        .due = due, .req = req, .peer = peer, .status = status, .provider_error = provider_error};
     snprintf(n->text, sizeof(n->text), "%s", text);
     *l->news_end = n;
     l->news_end = &n->next;
     return GIN_OK;
 }
 
+static int tell_later(struct fault_lane *l, struct gi_net_request *req, int peer, int status,
+                      int provider_error, const char *text)
+{
+    return tell_at(l, 0, req, peer, status, provider_error, text);
+}
+
+/* Those that are not due yet stay, in their order. */
 static int tell_news(struct fault_lane *l)
 {
     int count = 0;
     struct news *n, *list = l->news;
+    uint64_t now = list != NULL ? gi_now_ns() : 0;
     l->news = NULL;
     l->news_end = &l->news;
     while ((n = list) != NULL) {
         list = n->next;
+        if (n->due > now) {
+            n->next = NULL;
+            *l->news_end = n;
+            l->news_end = &n->next;
+            continue;
+        }
         if (n->status == GIN_OK)
             l->handler.done(l->handler.arg, n->req);
         else
@@ -178,6 +195,23 @@ static int tell_news(struct fault_lane *l)
         count++;
     }
     return count;
+}
+
+/* When something that starts now has gone one way; 0: at once. */
+static uint64_t one_way(const struct gi_fault_plan *plan)
+{
+    return plan->delay != 0 ? gi_now_ns() + plan->delay * 1000ull : 0;
+}
+
+/* When word comes of what the inner network has done: 0, if it is of the source alone. */
+static uint64_t word_back(struct fault_lane *l, const struct held *h)
+{
+    struct gi_fault_plan plan;
+    if (h->due == 0 || (h->kind == K_WRITE && (h->io.flags & GI_NET_DELIVERED) == 0 &&
+                        l->d->caps.dc != GI_NET_DC_SAME))
+        return 0;
+    gi_fault_plan_now(l->d, &plan);
+    return one_way(&plan);
 }
 
 static void take_off(struct held **list, const struct held *h)
@@ -194,9 +228,11 @@ static void done(void *arg, struct gi_net_request *req)
     struct fault_lane *l = arg;
     struct held *h = (struct held *)req;
     struct gi_net_request *told = h->io.req;
+    uint64_t back = word_back(l, h);
+    int peer = h->io.peer;
     take_off(&l->flying, h);
     free_held(l, h);
-    if (told != NULL)
+    if (told != NULL && (back == 0 || tell_at(l, back, told, peer, GIN_OK, 0, "") != GIN_OK))
         l->handler.done(l->handler.arg, told);
 }
 
@@ -260,6 +296,8 @@ static bool inner_fences(const struct fault_lane *l)
 /* A fence that the inner network does not have is waiting for what is under way. */
 static bool may_go(const struct fault_lane *l, const struct held *h)
 {
+    if (h->due != 0 && h->due > gi_now_ns())
+        return false;
     for (const struct held *a = l->held; a != h; a = a->next)
         if (stays_behind(&l->d->caps, a, h))
             return false;
@@ -343,6 +381,7 @@ static int append(struct fault_lane *l, const struct held *what, const struct gi
     if (h == NULL)
         return GIN_EAGAIN;
     *h = *what;
+    h->due = one_way(plan);
     if (inline_ || (early && what->kind == K_WRITE)) {
         h->copy = malloc(h->io.len);
         if (h->copy == NULL) {
@@ -377,7 +416,7 @@ static int take(struct fault_lane *l, const struct held *what, const struct gi_f
     if (what->kind == K_WRITE && plan->silent != 0 && gi_fault_below(d, 1000) < plan->silent)
         return what->io.req != NULL ? tell_later(l, what->io.req, what->io.peer, GIN_OK, 0, "")
                                     : GIN_OK;
-    if (l->n_held > plan->hold || l->in_use >= d->caps.depth + plan->hold)
+    if ((l->n_held > plan->hold && plan->delay == 0) || l->in_use >= d->caps.depth + plan->hold)
         return GIN_EAGAIN;
     int st = append(l, what, plan);
     if (st == GIN_OK && (what->io.flags & GI_NET_MORE) != 0)

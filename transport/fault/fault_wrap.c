@@ -6,7 +6,7 @@
  *   class=A|B|C|D  the order and atomics of a class; A and D take the target's CPU for a NIC
  *   waw= saw= was= raw= sas= dc= imm= inject= max_msg= msg_max= depth= recvs= local=
  *                  the fields of the record, after the class
- *   hold= early= again= silent= seed=   as in struct gi_fault_plan
+ *   hold= delay= early= again= silent= seed=   as in struct gi_fault_plan
  *   write= read= amo= msg= progress= reg= lane= connect=   FIRST calls succeed less one, then
  *   key=           ... of writes, which go out with a wrong key
  *   count=         so many of each fail (default 1),
@@ -50,6 +50,7 @@ static const struct range {
               {"recvs", 1, UINT32_MAX},
               {"local", 0, 1},
               {"hold", 0, MOST_HELD},
+              {"delay", 0, 1000000},
               {"early", 0, 1},
               {"again", 0, 999},
               {"silent", 0, 1000},
@@ -142,7 +143,10 @@ static bool plan(struct spec *s, const char *key, long long v)
     struct {
         const char *key;
         uint32_t *to;
-    } numbers[] = {{"hold", &s->plan.hold}, {"again", &s->plan.again}, {"silent", &s->plan.silent}};
+    } numbers[] = {{"hold", &s->plan.hold},
+                   {"delay", &s->plan.delay},
+                   {"again", &s->plan.again},
+                   {"silent", &s->plan.silent}};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (strcmp(key, numbers[i].key) == 0) {
             *numbers[i].to = (uint32_t)v;
