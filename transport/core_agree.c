@@ -10,7 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAW = 1, WAS = 2, RAW = 4, SAS = 8, AMO_ORDERED = 16, AMO_FENCE = 32, PASSIVE = 64 };
+enum {
+    SAW = 1,
+    WAS = 2,
+    RAW = 4,
+    SAS = 8,
+    AMO_ORDERED = 16,
+    AMO_FENCE = 32,
+    PASSIVE = 64,
+    SOURCE = 128
+};
 enum { EATS = 1, OVERRUN = 2 }; /* worse where set */
 
 struct promise {
@@ -37,7 +46,8 @@ static struct promise promise_of(const struct gi_net_caps *c)
         .amo = (uint8_t)c->amo,
         .keeps = (uint8_t)((c->saw ? SAW : 0) | (c->was ? WAS : 0) | (c->raw ? RAW : 0) |
                            (c->sas ? SAS : 0) | (c->amo_ordered ? AMO_ORDERED : 0) |
-                           (c->amo_fence ? AMO_FENCE : 0) | (c->target_passive ? PASSIVE : 0)),
+                           (c->amo_fence ? AMO_FENCE : 0) | (c->target_passive ? PASSIVE : 0) |
+                           (c->imm_source ? SOURCE : 0)),
         .trouble = (uint8_t)((c->imm_eats_recv ? EATS : 0) | (c->cq_overrun ? OVERRUN : 0)),
     };
 }
@@ -74,6 +84,7 @@ static void apply(struct gi_net_caps *c, const struct promise *p)
     c->amo_ordered = (p->keeps & AMO_ORDERED) != 0;
     c->amo_fence = (p->keeps & AMO_FENCE) != 0;
     c->target_passive = (p->keeps & PASSIVE) != 0;
+    c->imm_source = (p->keeps & SOURCE) != 0;
     c->imm_eats_recv = (p->trouble & EATS) != 0;
     c->cq_overrun = (p->trouble & OVERRUN) != 0;
 }

@@ -60,6 +60,7 @@ struct gi_net_caps {
     enum gi_net_dc dc;
     unsigned imm_bits;   /* 0, 32 or 64, as tested */
     bool msg_source;     /* arrived_msg() tells whose it is; GI_NET_UNKNOWN: a stranger's */
+    bool imm_source;     /* arrived_imm() tells whose it is */
     bool imm_eats_recv;  /* an immediate takes one of the target's `recvs` */
     bool target_passive; /* reads and writes need no call at the target */
     bool cq_overrun;     /* nobody protects the completion queue: bound what can arrive */
@@ -159,6 +160,7 @@ struct gi_net_lane_config {
     uint32_t depth;   /* requests wanted in flight, at most caps.depth; 0: caps.depth */
     bool shared;      /* used by several threads in turn */
     uint32_t traffic; /* class + 1, one of caps.classes; 0: the network's own */
+    uint32_t unread;  /* immediates to have room for, where nobody bounds them; 0: few */
     struct gi_net_handler handler;
 };
 

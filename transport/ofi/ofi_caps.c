@@ -120,6 +120,7 @@ void gi_ofi_fill_caps(struct gi_ofi_domain *d)
     fill_memory(d);
     d->connected = i->ep_attr->type == FI_EP_MSG;
     d->imm_source = d->pick.rung.source || (d->connected && c->imm_eats_recv);
+    c->imm_source = d->imm_source;
     c->msg_source = d->pick.rung.source || d->connected;
     d->inject = i->tx_attr->inject_size;
     d->contexts = own_contexts(i);

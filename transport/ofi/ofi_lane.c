@@ -29,10 +29,11 @@ int gi_ofi_enable(struct fid_ep *ep, struct fid *source, struct fid_cq *cq)
     return rc == 0 ? fi_enable(ep) : rc;
 }
 
-static int open_queue(struct gi_ofi_lane *l, uint32_t depth)
+static int open_queue(struct gi_ofi_lane *l, uint32_t depth, uint32_t unread)
 {
     struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_NONE};
-    attr.size = depth + l->domain->receives + GI_OFI_SEND_SLOTS + GI_OFI_IMM_ROOM;
+    attr.size = depth + l->domain->receives + GI_OFI_SEND_SLOTS +
+                (unread > GI_OFI_IMM_ROOM ? unread : GI_OFI_IMM_ROOM);
     if (l->domain->connected) /* what each endpoint may receive at the least */
         attr.size += (size_t)l->domain->size;
     l->fd = -1;
@@ -94,9 +95,9 @@ static int open_datagrams(struct gi_ofi_lane *l)
     return GIN_OK;
 }
 
-static int open_objects(struct gi_ofi_lane *l, uint32_t depth)
+static int open_objects(struct gi_ofi_lane *l, uint32_t depth, uint32_t unread)
 {
-    int rc = open_queue(l, depth);
+    int rc = open_queue(l, depth, unread);
     if (rc != 0)
         return gi_ofi_said(l->domain, "opening a completion queue", rc);
     int st = l->domain->connected ? gi_ofi_listen(l) : open_datagrams(l);
@@ -162,7 +163,7 @@ int gi_ofi_lane_open(struct gi_net_domain *head, const struct gi_net_lane_config
     l->source = d->pick.rung.source;
     if (config->depth != 0 && config->depth < depth)
         depth = config->depth;
-    int st = open_objects(l, depth);
+    int st = open_objects(l, depth, config->unread);
     if (st != GIN_OK)
         goto free_lane;
     st = gi_ofi_slots_open(l);
