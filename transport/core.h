@@ -229,6 +229,9 @@ struct gi_core_ctx_config {
     uint32_t depth;   /* operations under way, 0: default */
     bool shared;      /* used by several threads in turn */
     uint32_t traffic; /* class + 1, one of every rail's; 0: the network's own */
+    /* Where nothing else keeps order the target counts the writes before a strong signal, in epochs
+     * of at most so many. 0: the signal waits at the source until they are delivered. */
+    uint32_t epochs;
     /* Cells that a NIC may add to (and no CPU does): slot s is at native_off + s * native_stride
      * of this window at every peer; stride 0: none. */
     uint32_t native_window;
@@ -258,7 +261,9 @@ enum gi_core_mutation {
     GI_CORE_MUTATE_PROMPT = 4096,   /* word of delivery proves signals and messages, too */
     GI_CORE_MUTATE_ECHO = 8192,     /* an echo proves what is posted after it, too */
     GI_CORE_MUTATE_APART = 16384,   /* order on the home rail is taken for that of all rails */
-    GI_CORE_MUTATE_RIDES = 32768    /* an echo rides in a bundle before what is queued */
+    GI_CORE_MUTATE_RIDES = 32768,   /* an echo rides in a bundle before what is queued */
+    GI_CORE_MUTATE_SHORT = 65536,   /* counted: the message that closes an epoch counts one less */
+    GI_CORE_MUTATE_REUSE = 131072   /* counted: an epoch's number comes again before it is closed */
 };
 
 /* Open n contexts, into ctx[0..n-1]. Collective, the same n everywhere. */
@@ -406,6 +411,8 @@ const uint64_t *gi_core_counts(const struct gi_core_ctx *ctx); /* GI_CORE_COUNTS
 
 /* How signals travel on a rail, for people: "ordered, signals ride in immediates" ... */
 const char *gi_core_strategy(const struct gi_core *core, uint32_t rail);
+/* Why the target cannot count writes by their immediates; NULL: it can. */
+const char *gi_core_uncounted(const struct gi_net_caps *caps);
 /* One line per peer with work under way, for the dump of who waits for what. */
 void gi_core_dump(struct gi_core *core, void (*line)(void *arg, const char *text), void *arg);
 

@@ -5,6 +5,7 @@
  * what this rank knows: one that makes no sense touches no memory, is counted, and its sender is
  * told, which makes that an error of its context.
  */
+#include "transport/core_epoch.h"
 #include "transport/core_stage.h"
 
 #include <stdlib.h>
@@ -114,6 +115,8 @@ static void asked(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct 
 static bool handle(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m)
 {
     int st = GIN_OK;
+    if (!gi_core_epoch_whole(ctx, p, m))
+        return false;
     switch (m->h.kind) {
     case GI_CORE_MSG_SLOT:
         st = gi_core_signal_slot(ctx, m->slot.id, m->slot.value);
@@ -128,6 +131,7 @@ static bool handle(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct
         if (!gi_core_amo_arrived(ctx, p, m))
             return false;
         break;
+    case GI_CORE_MSG_CLOSE: break;
     case GI_CORE_MSG_BUNDLE:
         gi_core_bundle_arrived(ctx, p, (const void *)m);
         if (m->h.flags & GI_CORE_ASKS)
@@ -149,6 +153,7 @@ static bool handle(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct
     default: asked(ctx, p, m, (int32_t)(m->echo.imms - p->in.imms)); break;
     }
     gi_core_stage_forget(p, m);
+    gi_core_epoch_over(ctx, p, m);
     p->in.got++;
     return true;
 }
@@ -192,11 +197,13 @@ void gi_core_go_on(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 }
 
 /* It may take time, and is then called again from where it is kept. */
-static bool may_wait(const struct gi_core_ctx *ctx, const struct gi_core_msg *m)
+static bool may_wait(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
+                     const struct gi_core_msg *m)
 {
-    return GIN_UNLIKELY(ctx->core->stage != NULL) &&
-           (m->h.kind == GI_CORE_MSG_STAGED || m->h.kind == GI_CORE_MSG_PUT ||
-            m->h.kind == GI_CORE_MSG_AMO);
+    bool stages = GIN_UNLIKELY(ctx->core->stage != NULL) &&
+                  (m->h.kind == GI_CORE_MSG_STAGED || m->h.kind == GI_CORE_MSG_PUT ||
+                   m->h.kind == GI_CORE_MSG_AMO);
+    return stages || !gi_core_epoch_whole(ctx, p, m);
 }
 
 static void numbered(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m,
@@ -212,7 +219,7 @@ static void numbered(struct gi_core_ctx *ctx, struct gi_core_peer *p, const stru
     }
     if (is_kept(p, (first + ahead) % GI_CORE_CREDITS))
         return; /* a number that came twice: what is under way stays as it is */
-    if (ahead != 0 || may_wait(ctx, m))
+    if (ahead != 0 || may_wait(ctx, p, m))
         keep_early(ctx, p, m, len);
     else
         handle(ctx, p, m);
@@ -230,7 +237,8 @@ static uint32_t expected_len(const struct gi_core_msg *m)
     case GI_CORE_MSG_ECHO: return GI_CORE_BYTES_ECHO;
     case GI_CORE_MSG_STAGED: return GI_CORE_BYTES_STAGED;
     case GI_CORE_MSG_FETCH: return GI_CORE_BYTES_FETCH;
-    case GI_CORE_MSG_ACK: return sizeof(m->h);
+    case GI_CORE_MSG_ACK:
+    case GI_CORE_MSG_CLOSE: return sizeof(m->h);
     case GI_CORE_MSG_REPLY: return GI_CORE_BYTES_REPLY;
     case GI_CORE_MSG_NACK: return GI_CORE_BYTES_NACK;
     default: return 0;

@@ -4,19 +4,22 @@
  * peers' state is zeroed memory of which only what is used gets pages, and so are the pools' spare
  * entries, as many again, for those that are lost with a peer.
  */
+#include "transport/core_epoch.h"
 #include "transport/core_stage.h"
 #include "transport/core_stripe.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int open_lane(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *config)
+static int open_lane(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *config,
+                     uint32_t unread)
 {
     struct gi_net_domain *d = ctx->core->domain[ctx->rail];
     struct gi_net_lane_config lc = {.context = ctx->tag,
                                     .depth = config->depth,
                                     .shared = config->shared,
                                     .traffic = config->traffic,
+                                    .unread = unread,
                                     .handler = {.arg = ctx,
                                                 .done = gi_core_done,
                                                 .failed = gi_core_failed,
@@ -81,6 +84,7 @@ static void empty(struct gi_core_ctx *ctx)
         free(ctx->peers[r].why);
     }
     free(ctx->peers);
+    free(ctx->epochs);
     free(ctx->ops_memory);
     free(ctx->chunks_memory);
     struct gi_core *core = ctx->core;
@@ -143,9 +147,12 @@ static int open_one(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *co
     ctx->native_stride = config->native_stride;
     ctx->intake = config->intake;
     atomic_store_explicit(&ctx->fed, config->intake.take != NULL, memory_order_relaxed);
+    uint32_t unread = 0;
     int st = make_pools(ctx, config->depth);
+    if (st == GIN_OK && config->epochs != 0)
+        st = gi_core_epochs_open(ctx, config->epochs, &unread);
     if (st == GIN_OK)
-        st = open_lane(ctx, config);
+        st = open_lane(ctx, config, unread);
     if (st != GIN_OK)
         return st;
     name->len = sizeof(name->bytes);

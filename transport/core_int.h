@@ -12,14 +12,14 @@
  *   core_bundle.c  many small puts in one message   core_prompt.c  puts with word of delivery
  *   core_watch.c   peers that fall silent           core_error.c   lost peers, refusals
  *   core_settle.c  fence, quiet                   core_stage*.c  what goes by way of slabs
- *   core_stripe.c  puts over several rails
+ *   core_stripe.c  puts over several rails          core_epoch.c   strong signals by counting
  *
  * Life of an operation. It gets the context's next number and stands in two queues, of the context
  * and of its peer, until it and all before it there are complete; what follows in the peer's queue
  * from `unposted` on has pieces that the network has not taken. Pieces are posted in order; an
  * action that goes by message follows its put's last piece (ordered), or its pieces' completion
  * (weak, unordered), or the moment when the operation is the oldest of its peer (strong,
- * unordered: strategy S).
+ * unordered: strategy S; at once where the target counts: core_epoch.c).
  *
  * What a peer's queue no longer holds is complete here. It is settled, too, unless it is `loose`:
  * messages and writes that only an echo proves to have been handled. One echo is under way per
@@ -81,6 +81,7 @@ enum gi_core_msg_kind {
     GI_CORE_MSG_ECHO,   /* answer when all before it are handled, immediates, too */
     GI_CORE_MSG_STAGED, /* read it from my slab */
     GI_CORE_MSG_FETCH,  /* stage it for me */
+    GI_CORE_MSG_CLOSE,  /* nothing but the end of an epoch */
     /* from here on without number and credit, in no order */
     GI_CORE_MSG_REPLY,
     GI_CORE_MSG_ACK,
@@ -90,6 +91,7 @@ enum gi_core_msg_kind {
 #define GI_CORE_NACK_LOST 64u  /* for its kind: nothing was refused, a message failed on its way */
 #define GI_CORE_ASKS      1u   /* flag of a bundle: answer at once, as to an echo behind it */
 #define GI_CORE_ANSWERS   2u   /* flag of STAGED: to a FETCH, else it is a put */
+#define GI_CORE_CLOSES    4u   /* flag: it is handled when the epoch's immediates are here */
 #define GI_CORE_MSG_BYTES 128u /* of the longest message that is no bundle */
 
 struct gi_core_header {
@@ -101,7 +103,7 @@ struct gi_core_header {
     uint16_t ack; /* messages of yours handled so far, low bits */
     uint8_t len;  /* PUT: bytes of payload. AMO: of the word */
     uint8_t flags;
-    uint16_t imms; /* of a bundle that asks: immediates before it, low bits */
+    uint16_t imms; /* of a bundle that asks: immediates before it, low bits; CLOSES: of the epoch */
 };
 
 struct gi_core_msg {
@@ -379,6 +381,8 @@ struct gi_core_ctx {
     struct gi_core_peer *peers;
     uint64_t stripe_from;          /* puts of so many bytes are split; UINT64_MAX: none are */
     struct gi_core_stripe *stripe; /* lanes on the other rails, or NULL */
+    struct gi_core_epochs *epochs; /* by rank; NULL: strong signals wait at the source */
+    uint32_t epoch_most;           /* writes of one */
     uint64_t issued;
     struct gi_core_op *first, *last; /* in order of numbers */
     struct gi_core_op *free_ops, *spare_ops, *ops_memory;

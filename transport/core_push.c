@@ -4,6 +4,7 @@
  * the network refuses holds up nobody else; its operation stays first and is tried again from the
  * next poll on. Pools, caps per peer and credits bound what is under way.
  */
+#include "transport/core_epoch.h"
 #include "transport/core_stage.h"
 #include "transport/core_stripe.h"
 
@@ -56,14 +57,17 @@ int gi_core_post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read
     }
     uint64_t len = left < at.run ? left : at.run;
     len = len < most ? len : most;
+    bool counted = ctx->epochs != NULL && !read;
+    if (counted && (st = gi_core_epoch_room(ctx, p)) != GIN_OK)
+        return st;
     struct gi_core_chunk *c = gi_core_chunk_take(ctx, p);
     if (c == NULL)
         return GIN_EAGAIN;
     bool last = len == left;
     bool delivered = plan->delivered && !read && !(ctx->mutate & GI_CORE_MUTATE_DELIVERED);
     /* What holds its doorbell back must be followed: where there is no room, nothing follows. */
-    bool more =
-        (!last || op->way == GI_CORE_WAY_NATIVE) && !op->striped && gi_core_has_room(ctx, p, len);
+    bool more = (!last || op->way == GI_CORE_WAY_NATIVE) && !op->striped &&
+                gi_core_has_room(ctx, p, len) && !(counted && gi_core_epoch_ends(ctx, p));
     bool imm =
         op->way == GI_CORE_WAY_IMM && (ctx->mutate & GI_CORE_MUTATE_LAST ? op->offset == 0 : last);
     struct gi_net_io io = {.peer = rank,
@@ -76,6 +80,11 @@ int gi_core_post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read
     io.flags =
         (imm ? GI_NET_IMM : 0) | (delivered ? GI_NET_DELIVERED : 0) | (more ? GI_NET_MORE : 0);
     io.imm = imm ? gi_core_imm(ctx, &op->action) : 0;
+    if (counted) {
+        io.imm = gi_core_epoch_imm(ctx, p, imm ? &op->action : NULL);
+        io.flags |= GI_NET_IMM;
+        imm = true;
+    }
     c->op = op;
     c->bytes = len;
     c->action = false;
@@ -86,6 +95,8 @@ int gi_core_post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read
         return st;
     }
     p->out.imms += imm;
+    if (counted)
+        gi_core_epoch_posted(ctx, p);
     ctx->counts[read ? GI_CORE_N_READ : imm ? GI_CORE_N_WRITE_IMM : GI_CORE_N_WRITE]++;
     op->pieces++;
     op->offset += len;
@@ -112,7 +123,9 @@ static int post_whole(struct gi_core_ctx *ctx, struct gi_core_op *op)
         m.put.value = op->action.value;
     }
     memcpy(m.put.data, op->local + op->offset, n);
-    int st = gi_core_msg_send(ctx, op->peer, &m, GI_CORE_BYTES_PUT + n);
+    bool signals = n == left && op->action.kind != GI_CORE_NONE && op->action.strong;
+    int st = signals ? gi_core_epoch_send(ctx, op->peer, &m, GI_CORE_BYTES_PUT + n)
+                     : gi_core_msg_send(ctx, op->peer, &m, GI_CORE_BYTES_PUT + n);
     if (st == GIN_OK) {
         op->offset += n;
         gi_core_loosen(ctx, op->peer, op->seq);

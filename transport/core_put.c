@@ -78,6 +78,12 @@ static void fill(struct gi_core_op *op, const struct gi_core_put *put, enum gi_c
     }
 }
 
+/* A later signal does not wait for the operations before it, if it is not told to. */
+static bool others_pass(const struct gi_core_ctx *ctx)
+{
+    return ctx->plan->ordered || ctx->epochs != NULL;
+}
+
 /* Where messages carry puts, the CPU has to reach both ends. */
 static bool is_staged(const struct gi_core_ctx *ctx, const struct gi_core_put *put,
                       const struct gi_core_place *at)
@@ -102,7 +108,7 @@ static int put_staged(struct gi_core_ctx *ctx, struct gi_core_peer *p,
     op->device = device;
     op->staged = device || way != GI_CORE_WAY_WHOLE;
     op->msg = true;
-    op->apart = way == GI_CORE_WAY_STRONG && ctx->plan->ordered;
+    op->apart = way == GI_CORE_WAY_STRONG && others_pass(ctx);
     gi_core_op_enqueue(ctx, op);
     gi_core_push(ctx, p);
     return GIN_OK;
@@ -142,7 +148,7 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
     }
     fill(op, put, way);
     op->striped = striped;
-    op->apart = striped || (way == GI_CORE_WAY_STRONG && ctx->plan->ordered);
+    op->apart = striped || (way == GI_CORE_WAY_STRONG && others_pass(ctx));
     gi_core_op_enqueue(ctx, op);
     gi_core_push(ctx, p);
     return GIN_OK;

@@ -6,7 +6,7 @@
  * overtake: while messages to a peer are not acknowledged, its signals go by message, into words
  * that the engine adds to.
  */
-#include "transport/core_int.h"
+#include "transport/core_epoch.h"
 
 #define IMM_SLOTS 24 /* bits of the slot in an immediate */
 
@@ -16,6 +16,8 @@ static bool fits_imm(const struct gi_core_ctx *ctx, const struct gi_core_action 
     unsigned bits = ctx->plan->imm_bits;
     if (a->kind != GI_CORE_SLOT_ADD || a->id >> IMM_SLOTS != 0)
         return false;
+    if (ctx->epochs != NULL)
+        return gi_core_epoch_fits(ctx, a);
     return bits == 64 ? a->value >> 32 == 0 : bits == 32 && a->value == 1;
 }
 
@@ -65,6 +67,15 @@ static enum gi_core_way choose_unordered(const struct gi_core_ctx *ctx,
     return small ? GI_CORE_WAY_WHOLE : GI_CORE_WAY_WEAK;
 }
 
+/* The target counts: a signal is behind what was posted before it, if its message closes. */
+static enum gi_core_way choose_counted(const struct gi_core_ctx *ctx, const struct gi_core_put *put,
+                                       bool small, bool single)
+{
+    if (!put->action.strong && single && put->bytes != 0 && fits_imm(ctx, &put->action))
+        return GI_CORE_WAY_IMM;
+    return small ? GI_CORE_WAY_WHOLE : GI_CORE_WAY_MSG;
+}
+
 /* single: the bytes are one piece. host: the CPU there reaches them. */
 enum gi_core_way gi_core_choose(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
                                 const struct gi_core_put *put, bool single, bool host)
@@ -81,7 +92,8 @@ enum gi_core_way gi_core_choose(const struct gi_core_ctx *ctx, const struct gi_c
         return GI_CORE_WAY_NATIVE;
     if (plan->ordered || plan->by_msg)
         return choose_ordered(ctx, p, put, small);
-    return choose_unordered(ctx, p, put, small, single);
+    return ctx->epochs != NULL ? choose_counted(ctx, put, small, single)
+                               : choose_unordered(ctx, p, put, small, single);
 }
 
 /* The action of an operation whose bytes go otherwise. */
@@ -105,7 +117,8 @@ int gi_core_send_action(struct gi_core_ctx *ctx, struct gi_core_op *op)
         m.put.word_off = a->off;
         m.put.value = a->value;
     }
-    int st = gi_core_msg_send(ctx, op->peer, &m, len);
+    int st = a->strong || op->bytes != 0 ? gi_core_epoch_send(ctx, op->peer, &m, len)
+                                         : gi_core_msg_send(ctx, op->peer, &m, len);
     if (st != GIN_OK)
         return st;
     op->sent = true;
@@ -180,7 +193,11 @@ void gi_core_arrived_imm(void *arg, int peer, uint64_t imm)
         ctx->anonymous = true;
     }
     int st = GIN_EINVAL;
-    if (tag == (ctx->tag & 0xff))
+    if (ctx->epochs != NULL && p != NULL && tag == (ctx->tag & 0xff)) {
+        gi_core_epoch_arrived(ctx, p, imm);
+        return;
+    }
+    if (ctx->epochs == NULL && tag == (ctx->tag & 0xff))
         st = gi_core_signal_slot(ctx, slot, narrow ? 1 : (uint32_t)imm);
     if (st != GIN_OK)
         gi_core_refuse(ctx, p, st, NULL, slot, 0);

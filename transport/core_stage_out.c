@@ -4,6 +4,7 @@
  * that ask for staged memory of mine. While one chunk is with the network the mover copies the
  * next. Chunks are told of in the order in which they were begun.
  */
+#include "transport/core_epoch.h"
 #include "transport/core_stage.h"
 
 enum gi_core_way gi_core_stage_way(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
@@ -85,7 +86,8 @@ static int tell_put(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_s
     m.put.word_off = op->action.off;
     m.put.value = op->action.value;
     memcpy(m.put.data, o->slab, o->len);
-    int st = gi_core_msg_send(ctx, p, &m, GI_CORE_BYTES_PUT + o->len);
+    int st = op->action.strong ? gi_core_epoch_send(ctx, p, &m, GI_CORE_BYTES_PUT + o->len)
+                               : gi_core_msg_send(ctx, p, &m, GI_CORE_BYTES_PUT + o->len);
     if (st == GIN_OK)
         give(ctx, o);
     return st;

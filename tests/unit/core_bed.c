@@ -15,36 +15,41 @@
 #define PASSIVE .target_passive = true
 #define ORDER .saw = true, .was = true, .raw = true, .sas = true
 #define SIZES .max_msg = 4096, .msg_max = GI_NET_MSG_MAX, .depth = 64, \
-    .inject = 64, .name = "masked", .version = "0", .notes = ""
+    .imm_source = true, .inject = 64, .name = "masked", .version = "0", .notes = ""
 
 const struct bed_mask bed_masks[] = {
     {"A", {PASSIVE, ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .amo = GI_NET_AMO_NATIVE, .amo_ordered = true,
-           .dc = GI_NET_DC_SAME, .imm_bits = 64}, true},
+           .dc = GI_NET_DC_SAME, .imm_bits = 64}, true, 0},
     {"A-early", {PASSIVE, ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .amo = GI_NET_AMO_NATIVE,
-                 .amo_ordered = true, .imm_bits = 64}, true},
+                 .amo_ordered = true, .imm_bits = 64}, true, 0},
     {"A-no-cells", {PASSIVE, ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .amo = GI_NET_AMO_NATIVE,
-                    .amo_ordered = true, .dc = GI_NET_DC_SAME, .imm_bits = 32}, false},
-    {"B64", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .imm_bits = 64}, false},
-    {"B32", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .imm_bits = 32}, false},
-    {"B0", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED}, false},
+                    .amo_ordered = true, .dc = GI_NET_DC_SAME, .imm_bits = 32}, false, 0},
+    {"B64", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .imm_bits = 64}, false, 0},
+    {"B32", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .imm_bits = 32}, false, 0},
+    {"B0", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED}, false, 0},
     {"B-told", {ORDER, SIZES, .waw_bytes = GI_NET_UNLIMITED, .dc = GI_NET_DC_YES, .imm_bits = 64},
-     false},
+     false, 0},
     {"B-weak-order", {.saw = true, .max_msg = 1000, .msg_max = 128, .depth = 16,
-                      .waw_bytes = 100000, .imm_bits = 64, .inject = 0}, false},
+                      .waw_bytes = 100000, .imm_bits = 64, .inject = 0}, false, 0},
     {"B-tiny", {ORDER, .waw_bytes = 96, .max_msg = 96, .msg_max = 64, .depth = 4,
-                .imm_bits = 64, .inject = 8, .recvs = 4}, false},
-    {"C64", {PASSIVE, SIZES, .dc = GI_NET_DC_YES, .imm_bits = 64, .sas = true}, false},
-    {"C32", {PASSIVE, SIZES, .dc = GI_NET_DC_YES, .imm_bits = 32}, false},
-    {"C0", {PASSIVE, SIZES, .dc = GI_NET_DC_YES}, false},
+                .imm_bits = 64, .inject = 8, .recvs = 4}, false, 0},
+    {"C64", {PASSIVE, SIZES, .dc = GI_NET_DC_YES, .imm_bits = 64, .sas = true}, false, 0},
+    {"C32", {PASSIVE, SIZES, .dc = GI_NET_DC_YES, .imm_bits = 32}, false, 0},
+    {"C0", {PASSIVE, SIZES, .dc = GI_NET_DC_YES}, false, 0},
     {"C-eats", {PASSIVE, SIZES, .dc = GI_NET_DC_SAME, .imm_bits = 32, .imm_eats_recv = true, .recvs = 16,
-                .mr_local = true}, false},
+                .mr_local = true}, false, 0},
     {"C-local", {PASSIVE, .max_msg = 512, .msg_max = 128, .depth = 8, .dc = GI_NET_DC_YES,
-                 .imm_bits = 64, .mr_local = true, .inject = 32}, false},
+                 .imm_bits = 64, .mr_local = true, .inject = 32}, false, 0},
     {"C-psm3", {PASSIVE, .waw_bytes = 2048, .raw = true, .was = true, .sas = true, .max_msg = 1 << 20,
                 .msg_max = 128, .depth = 32, .dc = GI_NET_DC_YES, .imm_bits = 64,
-                .inject = 64}, false},
-    {"C-no-dc", {PASSIVE, SIZES, .imm_bits = 64}, false},
-    {"D", {PASSIVE, SIZES, .dc = GI_NET_DC_YES, .amo = GI_NET_AMO_NATIVE, .amo_fence = true}, true},
+                .inject = 64}, false, 0},
+    {"C-no-dc", {PASSIVE, SIZES, .imm_bits = 64}, false, 0},
+    {"E64", {PASSIVE, SIZES, .dc = GI_NET_DC_YES, .imm_bits = 64, .sas = true}, false, 1000000},
+    {"E32", {PASSIVE, SIZES, .dc = GI_NET_DC_YES, .imm_bits = 32}, false, 1000000},
+    {"E-few", {PASSIVE, SIZES, .dc = GI_NET_DC_SAME, .imm_bits = 32, .cq_overrun = true}, false, 3},
+    {"E-local", {.imm_source = true, .max_msg = 96, .msg_max = 64, .depth = 8, .dc = GI_NET_DC_YES,
+                 .imm_bits = 64, .mr_local = true, .inject = 32, .recvs = 4}, false, 5},
+    {"D", {PASSIVE, SIZES, .dc = GI_NET_DC_YES, .amo = GI_NET_AMO_NATIVE, .amo_fence = true}, true, 0},
 };
 /* clang-format on */
 const size_t bed_n_masks = sizeof(bed_masks) / sizeof(bed_masks[0]);
@@ -325,6 +330,7 @@ static void *open_rank(void *arg)
                                     .native_window = BED_CELLS,
                                     .native_off = 8,
                                     .native_stride = b->mask->native ? sizeof(r->cells[0]) : 0,
+                                    .epochs = b->mask->epochs,
                                     .mutate = b->mutate};
     if (r->status == GIN_OK)
         r->status = gi_core_ctx_open(r->core, 1, &cc, &r->ctx);

@@ -24,7 +24,8 @@
 struct bed_mask {
     const char *name;
     struct gi_net_caps caps;
-    bool native; /* cells may be used by the NIC */
+    bool native;     /* cells may be used by the NIC */
+    uint32_t epochs; /* of the context */
 };
 extern const struct bed_mask bed_masks[];
 extern const size_t bed_n_masks;
