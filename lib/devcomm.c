@@ -86,6 +86,8 @@ static int check_numbers(const gin_devcomm_reqs_t *r)
                        tc);
     if (r->multimem > GIN_MULTIMEM_WISHED)
         return too_many("multimem", r->multimem, 0, GIN_MULTIMEM_WISHED);
+    if (r->strategy > GIN_STRATEGY_EPOCH)
+        return too_many("strategy", r->strategy, 0, GIN_STRATEGY_EPOCH);
     return GIN_OK;
 }
 
@@ -128,12 +130,24 @@ static int reqs_adopt(const gin_devcomm_reqs_t *given, gin_devcomm_reqs_t *r)
 /* ---- agreement ---- */
 
 /* What must be equal on all ranks, in this order. */
-static const char *const number_names[] = {"contexts",        "signals",      "counters",
-                                           "world_barriers",  "lsa_barriers", "rail_barriers",
-                                           "hybrid_barriers", "teams",        "team barriers",
-                                           "scratch",         "connection",   "paths",
-                                           "strong",          "va",           "bytes of barriers",
-                                           "multimem",        "traffic_class"};
+static const char *const number_names[] = {"contexts",
+                                           "signals",
+                                           "counters",
+                                           "world_barriers",
+                                           "lsa_barriers",
+                                           "rail_barriers",
+                                           "hybrid_barriers",
+                                           "teams",
+                                           "team barriers",
+                                           "scratch",
+                                           "connection",
+                                           "paths",
+                                           "strong",
+                                           "va",
+                                           "bytes of barriers",
+                                           "multimem",
+                                           "traffic_class",
+                                           "strategy"};
 #define NUMBERS (sizeof(number_names) / sizeof(number_names[0]))
 
 struct ballot {
@@ -162,7 +176,8 @@ static void ballot_fill(struct ballot *b, const gin_devcomm_reqs_t *r, uint64_t 
                                  r->va != 0,
                                  barrier_bytes,
                                  r->multimem,
-                                 (uint64_t)(int64_t)r->traffic_class};
+                                 (uint64_t)(int64_t)r->traffic_class,
+                                 r->strategy};
     memcpy(b->number, n, sizeof(n));
     b->device = r->device;
     b->engine = r->device == GIN_DEVICE_CUDA && r->backend != GIN_BACKEND_DIRECT;
@@ -407,6 +422,8 @@ static int adopt(gin_comm_t *comm, struct gi_devcomm *d, gin_devcomm_reqs_t *giv
 {
     gin_devcomm_reqs_t r;
     int asked = reqs_adopt(given, &r);
+    if (asked == GIN_OK && r.strategy == GIN_STRATEGY_AUTO)
+        r.strategy = strcmp(comm->env.strategy, "epoch") == 0 ? GIN_STRATEGY_EPOCH : GIN_STRATEGY_S;
     int st = d != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory");
     if (st == GIN_OK)
         st = dev != NULL ? asked : gi_fail(GIN_EINVAL, "gin_devcomm_create: dev is NULL");

@@ -27,6 +27,7 @@ static void fill_config(struct gi_devcomm *d, uint32_t c, struct gi_core_ctx_con
         .home = c, .shared = true, .traffic = (uint32_t)(r->traffic_class + 1)};
     if (c == r->contexts) /* the barriers' has no signals */
         return;
+    config->epochs = r->strategy == GIN_STRATEGY_EPOCH && r->strong ? UINT32_MAX : 0;
     if (d->rings != NULL)
         config->intake = gi_net_ring_intake(&d->rings[c]);
     uint64_t off = d->off + (uint64_t)c * r->signals * sizeof(struct gin_i_cells);

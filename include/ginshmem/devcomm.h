@@ -51,6 +51,13 @@ enum gin_multimem {
     GIN_MULTIMEM_WISHED = 2  /* used where they can be had: the same results without */
 };
 
+/* What a strong signal over a network without order is made to follow earlier puts by. */
+enum gin_strategy {
+    GIN_STRATEGY_AUTO = 0, /* what GINSHMEM_STRATEGY says */
+    GIN_STRATEGY_S = 1,    /* the source sends it when they are delivered */
+    GIN_STRATEGY_EPOCH = 2 /* the target counts them, where the network allows that; else as S */
+};
+
 /* Which barrier: a kind, and for GIN_BARRIER_TEAM the place in team_barriers. */
 typedef struct gin_barrier {
     uint32_t kind;
@@ -93,6 +100,7 @@ typedef struct gin_devcomm_reqs {
     uint64_t wait_timeout_ns;          /* of waits without a timeout of their own; 0: none */
     uint64_t barrier_timeout_ns;       /* of barriers; 0: none */
     uint32_t multimem;                 /* enum gin_multimem; default NONE */
+    uint32_t strategy;                 /* enum gin_strategy; default AUTO */
 } gin_devcomm_reqs_t;
 
 /*

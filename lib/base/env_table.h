@@ -65,6 +65,9 @@ GI_ENV(stripe, STRIPE, SIZE, "512K", 0, INT64_MAX,
        "puts of so many bytes go by all rails, not by their context's alone; 0: none do")
 GI_ENV(engine_threads, ENGINE_THREADS, COUNT, "1", 1, 64,
        "threads that drive the network; each serves its share of the contexts")
+GI_ENV(strategy, STRATEGY, WORD, "s", 0, 0,
+       "s|epoch -- over networks without order: strong signals wait at the source, or the target "
+       "counts")
 GI_ENV(rank, RANK, COUNT, "", 0, 2147483647, "rank of this process, with SIZE and ROOT")
 GI_ENV(size, SIZE, COUNT, "", 1, 2147483647, "number of ranks, with RANK and ROOT")
 GI_ENV(root, ROOT, TEXT, "", 0, 0, "address:port at which rank 0 listens, with RANK and SIZE")

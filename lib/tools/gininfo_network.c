@@ -4,6 +4,7 @@
 #include <ginshmem.h>
 #include "base/env.h"
 #include "lib/tools/gininfo.h"
+#include "transport/core.h"
 #include "transport/ofi/ofi.h"
 #include "transport/ofi/ofi_find.h"
 
@@ -41,6 +42,8 @@ static void class(const struct gi_net_caps *c)
 {
     const char *means, *name = info_class(c, &means);
     info_add(SECTION, "class", INFO_PLAIN, name, "%s", means);
+    if (name[0] == 'C')
+        fact("counted puts", gi_core_uncounted(c) == NULL, gi_core_uncounted(c));
 }
 
 /* What gin_devcomm_reqs_t.traffic_class may be. */

@@ -63,6 +63,7 @@ MP_TEST_N(limits_are_refused, "1 3")
     TRY(connection, 3, GIN_ERANGE);
     TRY(device, 2, GIN_ERANGE);
     TRY(backend, 4, GIN_ERANGE);
+    TRY(strategy, 3, GIN_ERANGE);
     TRY(n_team_barriers, 1, GIN_EINVAL); /* without a list */
     TRY(size, 4, GIN_EINVAL);
     void *gpu = gin_malloc_kind(mp->comm, GIN_KIND_CUDA, 8);
@@ -100,6 +101,7 @@ MP_TEST_N(mismatches_are_refused_everywhere, "2 3 5")
     DIFFER(scratch, 4096, 8192, "scratch");
     DIFFER(strong, 1, 0, "strong");
     DIFFER(va, 1, 0, "va");
+    DIFFER(strategy, 1, 2, "strategy");
     gin_devcomm_reqs_t r = defaults();
     gin_devcomm_t d;
     if (mp->rank == 1)
