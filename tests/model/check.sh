@@ -19,7 +19,7 @@ check() {
     sed -n 's/.* errors: \([0-9]*\)$/\1/p; s/^ *\([0-9.e+]*\) states, stored$/\1/p' pan.log | tac | xargs
 }
 
-for model in ring:7 strategy_s:4; do
+for model in ring:7 strategy_s:4 strategy_epoch:5; do
     name=${model%:*}
     read -r states errors <<<"$(check "$name" 0)"
     if [ "${errors:-x}" = 0 ]; then
