@@ -19,7 +19,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 [ -f config.status ] || cd "$top/build" || exit 99
 
 # name|provider|what it is spoilt with, or which contract stands in for it (tests/providers/contract).
-# Without a provider: the library's choice.
+# Without a provider: the library's choice. E...: the target counts for strong signals.
 networks='choice||
 net|net|
 tcp|tcp|
@@ -48,11 +48,17 @@ shmA|shm|class=A,hold=8,early=1
 shmD|shm|class=D,hold=8,early=1
 sockA|sockets|class=A,hold=8,early=1
 sockD|sockets|class=D,hold=8,early=1
+E64||class=C,hold=12,early=1
+E32||class=C,imm=32,hold=12,early=1
+Eagain||class=C,again=500,hold=8
+Etiny||class=C,max_msg=96,msg_max=64,inject=8,depth=4,hold=4
 A||class=A,hold=8,early=1
 D||class=D,hold=8,early=1
 kefa|efa|contract=efa
 kdirect|efa-direct|contract=efa-direct
 krecv|efa-direct|contract=efa-direct-rx
+Eefa|efa|contract=efa
+Edirect|efa-direct|contract=efa-direct
 kverbs|gincontract|contract=verbs
 kcxi|cxi|contract=cxi
 kloose|cxi|contract=cxi-relaxed
@@ -113,7 +119,8 @@ trap 'rm -rf "$work"' EXIT
 network() {
     local row
     row=$(echo "$networks" | grep "^$1|") || { echo "no network $1" >"$log" && return 1; }
-    unset GINSHMEM_PROVIDER GINSHMEM_TEST_NET GINCONTRACT FI_PROVIDER_PATH
+    unset GINSHMEM_PROVIDER GINSHMEM_TEST_NET GINSHMEM_STRATEGY GINCONTRACT FI_PROVIDER_PATH
+    case $1 in E*) export GINSHMEM_STRATEGY=epoch ;; esac
     row=${row#*|}
     [ -z "${row%%|*}" ] || export GINSHMEM_PROVIDER="${row%%|*}"
     row=${row#*|}

@@ -5,5 +5,6 @@
 # of them each time, half a minute long.
 exec bash "$(dirname "$0")/matrix.sh" -m procs -n 2 -f 200 -b 30 \
     -w "rxm shm shmA B64 B32 B0 Btiny Bagain C64 C32 C0 Cnodc Ctiny Cagain kefa kdirect krecv
-        kcxi kloose kverbs kmsg kquirk kstream" "$@" \
+        kcxi kloose kverbs kmsg kquirk kstream E64 E32 Eagain Etiny Eefa
+        Edirect" "$@" \
     litmus/message func/t_amo
