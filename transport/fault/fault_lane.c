@@ -309,6 +309,11 @@ static bool may_go(const struct fault_lane *l, const struct held *h)
     return true;
 }
 
+static bool wants_local(const struct fault_lane *l)
+{
+    return l->d->inner->ops->caps(l->d->inner)->mr_local;
+}
+
 /* Hand it to the network; it leaves the list of held ones. */
 static int let_go(struct fault_lane *l, struct held *h)
 {
@@ -317,7 +322,9 @@ static int let_go(struct fault_lane *l, struct held *h)
     io.req = &h->inner;
     if (h->copy != NULL)
         io.local = h->copy;
-    io.flags &= ~(unsigned)(GI_NET_MORE | GI_NET_INLINE);
+    io.flags &= ~(unsigned)GI_NET_MORE;
+    if (!wants_local(l)) /* a copy is not registered */
+        io.flags &= ~(unsigned)GI_NET_INLINE;
     if (!inner_fences(l))
         io.flags &= ~(unsigned)GI_NET_FENCE;
     if (l->d->inner->ops->caps(l->d->inner)->dc == GI_NET_DC_NO)
@@ -375,8 +382,8 @@ static int append(struct fault_lane *l, const struct held *what, const struct gi
     const struct gi_net_caps *c = &l->d->caps;
     bool inline_ = what->kind == K_WRITE && (what->io.flags & GI_NET_INLINE) != 0;
     bool late = what->kind == K_WRITE || what->kind == K_AMO;
-    bool early =
-        plan->early && late && c->dc != GI_NET_DC_SAME && (what->io.flags & GI_NET_DELIVERED) == 0;
+    bool early = plan->early && late && c->dc != GI_NET_DC_SAME && !wants_local(l) &&
+                 (what->io.flags & GI_NET_DELIVERED) == 0;
     struct held *h = malloc(sizeof(*h)), **at = &l->held;
     if (h == NULL)
         return GIN_EAGAIN;
