@@ -49,7 +49,9 @@ static int find_word(const gin_t *g, gin_team_t team, int peer, gin_at_t at, enu
     if (st != GIN_OK)
         return st;
     if (w->kind == GIN_KIND_CUDA) {
-        st = gi_op_gpu_word_find(comm, w, world, at.off, bytes, op, gpu);
+        st = gi_op_gpu_word_find(g, w, world, at.off, bytes, op, false, gpu);
+        if (gpu->net)
+            gpu->w = NULL;
         return st == GIN_OK ? st : gi_fail_context("%s", name_of(op, bytes));
     }
     gin_path_t path = gi_window_reach(comm, w, world, at.off, word, &pid);

@@ -4,20 +4,27 @@
 
 #include <string.h>
 #include "comm.h"
+#include "net_up.h"
 
 static struct gi_ask_box *box_of(const gin_comm_t *comm, int world)
 {
     return &gi_control(comm, comm->shm->lsa_of[world])->asks;
 }
 
+bool gi_ask_is_open(gin_comm_t *comm, int world)
+{
+    return comm->shm->lsa_of[world] >= 0 &&
+           atomic_load_explicit(&box_of(comm, world)->open, memory_order_acquire) != 0;
+}
+
 int gi_ask_can(gin_comm_t *comm, int world)
 {
     if (comm->shm->lsa_of[world] < 0)
         return gi_fail(GIN_ENOTSUP,
-                       "rank %d is not load/store accessible: its GPU memory is not reached over "
-                       "the network in this version",
-                       world);
-    if (atomic_load_explicit(&box_of(comm, world)->open, memory_order_acquire) != 0)
+                       "rank %d is not load/store accessible, and its GPU memory is not reached "
+                       "by the network: %s",
+                       world, comm->net != NULL ? "staging failed" : gi_net_why(comm));
+    if (gi_ask_is_open(comm, world))
         return GIN_OK;
     return gi_fail(GIN_ENOTSUP,
                    "rank %d's GPU memory needs that rank's engine, which runs while that rank has "

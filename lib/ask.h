@@ -46,7 +46,9 @@ void gi_ask_post(struct gin_comm *comm, int world, struct gi_ask *ask);
  * back. */
 int gi_ask_look(struct gin_comm *comm, int world, struct gi_ask *ask);
 void gi_ask_give(struct gi_ask *ask);
-/* GIN_OK where there is somebody to ask, else why not. */
+/* Is there somebody to ask? */
+bool gi_ask_is_open(struct gin_comm *comm, int world);
+/* GIN_OK where there is, else why not. */
 int gi_ask_can(struct gin_comm *comm, int world);
 /* Take, post and wait, for a thread of the program. in: bytes to be put; out: where got ones go. */
 int gi_ask_and_wait(struct gin_comm *comm, int world, const struct gi_ask *what, const void *in,

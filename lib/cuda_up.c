@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "mirror.h"
+#include "net_up.h"
 
 typedef unsigned long long ull;
 
@@ -226,6 +227,7 @@ int gi_cuda_up(gin_comm_t *comm)
     /* other threads may look up pointers at any time: from here on in this heap, too */
     __atomic_store_n(&comm->cuda, c, __ATOMIC_RELEASE);
     gi_window_cuda_heap(comm, c->segment.bytes);
+    gi_net_stage_up(comm);
     gi_info("cuda", "GPU heap up: %llu bytes, %s; %d of %d ranks have a GPU",
             (ull)gi_heap_size(c->heap), c->segment.backing, c->n_gpus, comm->size);
     return GIN_OK;

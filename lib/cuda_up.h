@@ -27,6 +27,7 @@ struct gi_cuda {
     struct gi_heap *heap;
     struct gi_mirror *mirror; /* mirror.c: up with the first device communicator for kernels */
     struct gi_engine *engine; /* engine.c: the thread that serves kernels */
+    atomic_int words;         /* somebody applies an update to a word of GPU memory */
     uint64_t internal;        /* bytes of it that device communicators hold */
 };
 
@@ -53,6 +54,20 @@ static inline bool gi_cuda_atomics(const gin_comm_t *comm)
 /* Who applies updates of the words of a window in GPU memory: their owner's engine alone, or all
  * GPUs by their atomics. The same on all ranks. */
 bool gi_words_by_engine(const gin_comm_t *comm, const struct gin_i_window *w); /* window_cuda.c */
+
+/* The right to apply such updates, of which this rank has one: the engine takes it, and whoever
+ * serves the network. It is held for as long as two copies take. */
+static inline bool gi_words_try(struct gi_cuda *c)
+{
+    int nobody = 0;
+    return atomic_compare_exchange_strong_explicit(&c->words, &nobody, 1, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+static inline void gi_words_give(struct gi_cuda *c)
+{
+    atomic_store_explicit(&c->words, 0, memory_order_release);
+}
 
 /* Is it an address of my part of the GPU heap, there already or not? */
 static inline bool gi_cuda_owns(const gin_comm_t *comm, uint64_t addr)

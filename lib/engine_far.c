@@ -113,8 +113,12 @@ static int find_mine(const struct gi_job *j, uint32_t name, uint64_t off, bool *
         gi_gpu_look(comm->env.test_libcuda, s.addr, &range);
         s.gpu = range.place == GI_GPU_DEVICE;
     }
-    if (s.gpu)
-        return gi_fail(GIN_ENOTSUP, "the network does not reach GPU memory yet");
+    if (s.gpu) {
+        *region = gi_core_gpu(comm->net->core);
+        if (copied != NULL)
+            *copied = false;
+        return *region != NULL ? GIN_OK : gi_fail(GIN_ENOTSUP, "GPU memory is not staged here");
+    }
     if (!comm->net->needs_region || bytes == 0 || (copied != NULL && *copied))
         return GIN_OK;
     *region = gi_net_region_of(comm, *addr, bytes);

@@ -39,9 +39,13 @@ static int find_mine(const struct gi_net_ring *x, const struct gin_i_op *o, uint
         int st = w == NULL ? GIN_ESTATE : gi_engine_inside(x->comm, w, off, o->size, false);
         if (st != GIN_OK)
             return st;
-        if (w->kind == GIN_KIND_CUDA)
-            return gi_fail(GIN_ENOTSUP, "the network does not reach GPU memory yet");
         *addr = (void *)(uintptr_t)(w->local + off);
+        if (w->kind == GIN_KIND_CUDA) {
+            *region = gi_core_gpu(x->comm->net->core);
+            if (copied != NULL)
+                *copied = false;
+            return *region != NULL ? GIN_OK : gi_fail(GIN_ENOTSUP, "GPU memory is not staged here");
+        }
     } else if (o->size != 0 && (off == 0 || off + o->size > ADDRESSES)) {
         return gi_fail(GIN_EINVAL, "%" PRIu64 " bytes at %p are no memory", o->size, *addr);
     }

@@ -50,12 +50,15 @@ static int apply(struct gi_engine *e, uint64_t word, enum gin_i_amo_op op, uint3
     int st = GIN_OK;
     e->slow = true;
     c->value = 0;
+    while (!gi_words_try(e->comm->cuda))
+        gi_os_yield();
     if (op != GIN_I_AMO_SET)
         st = copy_now(e, cell, word, bytes);
     before = c->value;
     *was = gi_amo_apply(&c->value, op, bytes, value, expected);
     if (st == GIN_OK && (op == GIN_I_AMO_SET || c->value != before))
         st = copy_now(e, word, cell, bytes);
+    gi_words_give(e->comm->cuda);
     return st;
 }
 

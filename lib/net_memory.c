@@ -6,14 +6,18 @@
  */
 #include <stdlib.h>
 
+#include "cuda_up.h"
 #include "net_up.h"
 #include "window_impl.h"
 
-/* Same on all ranks: the region, or NULL. */
-static struct gi_core_region *open_region(gin_comm_t *comm, void *addr, uint64_t bytes)
+/* Same on all ranks: the region, or NULL. gpu: it is GPU memory, to be staged. */
+static struct gi_core_region *open_region(gin_comm_t *comm, void *addr, uint64_t bytes, bool gpu)
 {
-    const struct gi_core_region_config c = {
-        .memory = {.kind = GI_NET_HOST, .addr = addr, .bytes = bytes, .fd = -1}};
+    const struct gi_core_region_config c = {.memory = {.kind = gpu ? GI_NET_DEVICE : GI_NET_HOST,
+                                                       .addr = addr,
+                                                       .bytes = bytes,
+                                                       .fd = -1},
+                                            .stage = gpu};
     struct gi_core_region *region = NULL;
     int st = gi_core_region_open(comm->net->core, &c, &region);
     int all = gi_agree_on(comm, GI_AGREE_REGION, 0, 0, 0, st);
@@ -58,7 +62,9 @@ void gi_net_window_set(gin_comm_t *comm, uint64_t handle, const struct gi_window
     struct gi_core_piece *pieces = calloc(n->n_chunks + 1, sizeof(*pieces));
     uint32_t k = 1;
     int st = pieces != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "no memory for a window's pieces");
-    if (st == GIN_OK && p->reg->heap)
+    if (st == GIN_OK && p->reg->heap == GI_CUDA_HEAP)
+        pieces[0] = (struct gi_core_piece){.bytes = bytes, .region = n->cuda, .region_off = p->off};
+    else if (st == GIN_OK && p->reg->heap)
         k = heap_pieces(n, p->off, bytes, pieces);
     else if (st == GIN_OK)
         pieces[0] = (struct gi_core_piece){
@@ -81,6 +87,8 @@ bool gi_net_has(const gin_comm_t *comm, const struct gi_window *p)
 {
     if (comm->net == NULL || p->reg == NULL)
         return false;
+    if (p->reg->heap == GI_CUDA_HEAP)
+        return comm->net->cuda != NULL;
     return p->reg->heap == GI_HOST_HEAP ? comm->net->n_chunks != 0
                                         : p->reg->net != NULL || p->reg->bytes == 0;
 }
@@ -96,7 +104,7 @@ void gi_net_heap_grown(gin_comm_t *comm, uint64_t size)
         gi_warn("net", "the heap beyond %llu bytes is not reached by the network: it grew %u times",
                 (unsigned long long)n->covered, GI_NET_CHUNKS);
     else
-        region = open_region(comm, base + n->covered, size - n->covered);
+        region = open_region(comm, base + n->covered, size - n->covered, false);
     if (region == NULL)
         return;
     n->chunks[n->n_chunks] =
@@ -105,13 +113,37 @@ void gi_net_heap_grown(gin_comm_t *comm, uint64_t size)
     n->covered = size;
 }
 
+/* A window of the GPU heap that has a registration of its own: GIN_WIN_NO_LSA. */
+static bool is_cuda(const gin_comm_t *comm, const struct gi_registration *reg)
+{
+    return comm->cuda != NULL && gi_cuda_owns(comm, reg->addr[comm->rank]);
+}
+
+/* All of the GPU heap that there may ever be: nothing of it is registered. */
+void gi_net_cuda_heap(gin_comm_t *comm)
+{
+    struct gi_net *n = comm->net;
+    const struct gi_cuda *c = comm->cuda;
+    uint64_t bytes = c->map->stride - GI_CONTROL_CUDA;
+    if (n->cuda == NULL)
+        n->cuda = open_region(comm, (void *)(uintptr_t)gi_cuda_heap_base(c),
+                              c->devices[comm->rank] < 0 ? 0 : bytes, true);
+    const struct gin_i_window *w = gi_cuda_window(comm);
+    if (n->cuda != NULL && w->handle != 0)
+        gi_net_window_set(comm, w->handle,
+                          gi_window_private(&comm->windows->table, GI_CUDA_HEAP_ID), bytes);
+}
+
 void gi_net_reg_open(gin_comm_t *comm, struct gi_registration *reg)
 {
     if (comm->net == NULL || reg->bytes == 0 || reg->heap)
         return;
-    /* a part in GPU memory is not reached; others' may be */
-    reg->net =
-        open_region(comm, (void *)(uintptr_t)reg->addr[comm->rank], reg->gpu ? 0 : reg->bytes);
+    bool gpu = reg->gpu || is_cuda(comm, reg);
+    uint64_t mine = reg->addr[comm->rank];
+    bool none = gpu && (mine == 0 || comm->cuda->devices[comm->rank] < 0);
+    if (gpu && !gi_core_stages(comm->net->core))
+        return; /* on all ranks */
+    reg->net = open_region(comm, (void *)(uintptr_t)mine, none ? 0 : reg->bytes, gpu);
 }
 
 void gi_net_reg_close(gin_comm_t *comm, struct gi_registration *reg)
@@ -156,15 +188,15 @@ struct gi_core_region *gi_net_region_of(gin_comm_t *comm, const void *addr, uint
 
 /* ---- all there is, when the network comes and goes ---- */
 
-/* Live windows of host memory, in the order of ids. */
+/* Live windows but the GPU heap's, in the order of ids. */
 static void each_window(gin_comm_t *comm, void (*fn)(gin_comm_t *comm, uint64_t handle,
                                                      const struct gi_window *p, uint64_t bytes))
 {
     const struct gi_window_table *t = &comm->windows->table;
     for (uint32_t id = 0; id < t->made; id++) {
         const struct gin_i_window *w = gi_window_at(t, id);
-        if (w->handle != 0 && w->kind == GIN_KIND_HOST)
-            fn(comm, w->handle, gi_window_private(t, id), w->size);
+        if (w->handle != 0 && id != GI_CUDA_HEAP_ID)
+            fn(comm, w->handle, gi_window_private(t, id), gi_window_bytes(comm, w, id));
     }
 }
 
@@ -186,6 +218,8 @@ void gi_net_windows_up(gin_comm_t *comm)
 void gi_net_windows_down(gin_comm_t *comm)
 {
     each_window(comm, drop);
+    if (comm->net->cuda != NULL)
+        gi_net_window_drop(comm, gi_cuda_window(comm)->handle);
     for (struct gi_registration *g = comm->windows->regs; g != NULL; g = g->next)
         gi_net_reg_close(comm, g);
 }

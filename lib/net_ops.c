@@ -121,32 +121,33 @@ static int end(const gin_t *g, int world, const struct gi_net_mine *m, int st)
 int gi_net_put(const gin_t *g, int world, struct gi_core_put *p, const char *call)
 {
     struct gi_net_ring *x = gi_net_ring_of(g);
-    bool value = p->bytes <= VALUE; /* copied whatever the network wants */
+    bool gpu = p->region != NULL, value = p->bytes <= VALUE && !gpu; /* copied in any case */
     struct gi_net_mine m = {.addr = (void *)(uintptr_t)p->src,
-                            .bytes = value ? 0 : p->bytes,
+                            .bytes = value || gpu ? 0 : p->bytes,
                             .most_copied = GI_CORE_COPY};
     int st = begin(g, &m, call);
     if (st != GIN_OK)
         return st;
     p->copy = value || m.copy;
-    p->region = m.region;
+    p->region = gpu ? p->region : m.region;
     p->notice = gi_net_loan_notice(m.loan);
-    st = x != NULL && m.loan == NULL ? gi_net_ring_put(x, world, p, call)
-                                     : post(g, world, post_put, p, call);
+    st = x != NULL && m.loan == NULL && !gpu ? gi_net_ring_put(x, world, p, call)
+                                             : post(g, world, post_put, p, call);
     return end(g, world, &m, st);
 }
 
 int gi_net_get(const gin_t *g, int world, struct gi_core_get *p, const char *call)
 {
     struct gi_net_ring *x = gi_net_ring_of(g);
-    struct gi_net_mine m = {.addr = p->dst, .bytes = p->bytes};
+    bool gpu = p->region != NULL;
+    struct gi_net_mine m = {.addr = p->dst, .bytes = gpu ? 0 : p->bytes};
     int st = begin(g, &m, call);
     if (st != GIN_OK)
         return st;
-    p->region = m.region;
+    p->region = gpu ? p->region : m.region;
     p->notice = gi_net_loan_notice(m.loan);
-    st = x != NULL && m.loan == NULL ? gi_net_ring_get(x, world, p, call)
-                                     : post(g, world, post_get, p, call);
+    st = x != NULL && m.loan == NULL && !gpu ? gi_net_ring_get(x, world, p, call)
+                                             : post(g, world, post_get, p, call);
     return end(g, world, &m, st);
 }
 

@@ -33,15 +33,13 @@ static int resolve(void *arg, uint32_t name, uint64_t off, uint64_t bytes, bool 
     const struct gin_i_window *w = gi_window_table_named(&n->comm->windows->table, name);
     if (w == NULL)
         return GIN_ESTATE;
-    uint64_t size = GIN_LOAD_RELAXED(&w->size);
+    uint64_t size = gi_window_size(n->comm, w);
     if (off > size || bytes > size - off)
         return GIN_ERANGE;
+    *at = (void *)(uintptr_t)(w->local + off);
     if (write && (w->flags & GIN_WIN_READ_ONLY) != 0)
         return GIN_EINVAL;
-    if (w->kind == GIN_KIND_CUDA)
-        return GIN_ENOTSUP;
-    *at = (void *)(uintptr_t)(w->local + off);
-    return GIN_OK;
+    return w->kind == GIN_KIND_CUDA ? GIN_ENOTSUP : GIN_OK;
 }
 
 static void peer_lost(void *arg, int rank, const char *why)
@@ -208,8 +206,10 @@ static void free_net(struct gi_net *n)
     for (uint32_t i = 0; i < n->n_chunks; i++)
         gi_core_region_close(n->core, n->chunks[i].region);
     free(n->chunks);
+    gi_core_region_close(n->core, n->cuda);
     if (n->core != NULL)
         gi_core_close(n->core);
+    gi_net_stage_down(n);
     gi_net_rails_close(n);
     free(n);
 }
@@ -251,6 +251,7 @@ int gi_net_up(gin_comm_t *comm)
     if (st == GIN_OK) {
         describe(n, &mine);
         GIN_STORE_RELEASE(&comm->net, n); /* other threads may be waiting for signals */
+        gi_net_stage_up(comm);
         gi_net_windows_up(comm);
         return GIN_OK;
     }

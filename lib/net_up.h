@@ -33,8 +33,10 @@ struct gi_net {
     bool needs_region; /* local memory has to be registered */
     struct gi_net_chunk *chunks;
     uint32_t n_chunks;
-    uint64_t covered; /* bytes of the heap in chunks */
-    char how[192];    /* provider, version and strategy, for people */
+    uint64_t covered;            /* bytes of the heap in chunks */
+    struct gi_core_region *cuda; /* all of the GPU heap, there or not; NULL: it is not reached */
+    struct gi_net_stage *stage;  /* net_stage.c */
+    char how[192];               /* provider, version and strategy, for people */
 
     struct gi_net_driver *drivers; /* net_drive.c */
     uint32_t n_drivers;
@@ -60,6 +62,11 @@ void gi_net_heap_grown(gin_comm_t *comm, uint64_t size);
  */
 void gi_net_reg_open(gin_comm_t *comm, struct gi_registration *reg);
 void gi_net_reg_close(gin_comm_t *comm, struct gi_registration *reg);
+/* The network and GPUs are up, or one of them is not yet: from now on GPU memory can be staged.
+ * Collective; without that where it fails. */
+void gi_net_stage_up(gin_comm_t *comm);
+void gi_net_cuda_heap(gin_comm_t *comm);  /* ... the GPU heap; collective */
+void gi_net_stage_down(struct gi_net *n); /* its core is closed */
 /* A window that was published, or is retracted now. */
 void gi_net_window_set(gin_comm_t *comm, uint64_t handle, const struct gi_window *p,
                        uint64_t bytes);

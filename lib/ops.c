@@ -141,8 +141,12 @@ static int op_remote(struct op *o, gin_at_t at, int update)
     if (st != GIN_OK)
         return st;
     if (w->kind == GIN_KIND_CUDA) {
-        st = gi_op_gpu_find(o->comm, w, o->world, at.off, &o->gpu_remote);
-        return st == GIN_OK ? st : gi_fail_context("%s", o->call);
+        st = gi_op_gpu_find(o->g, w, o->world, at.off, o->nic_only, &o->gpu_remote);
+        if (st != GIN_OK || !o->gpu_remote.net)
+            return st == GIN_OK ? st : gi_fail_context("%s", o->call);
+        o->at = at;
+        o->path = GIN_PATH_NET;
+        return gi_net_allowed(gi_devcomm_of(o->g), o->world, o->call);
     }
     o->at = at;
     o->path = op_path(o, w, at.off, &o->remote);
@@ -173,7 +177,7 @@ static int op_local(struct op *o, const char *place, gin_at_t at)
     if (st == GIN_OK)
         st = gi_op_live(o->g, o->call, w, at.off, o->bytes);
     if (st == GIN_OK && w->kind == GIN_KIND_CUDA)
-        st = gi_op_gpu_find(o->comm, w, o->comm->rank, at.off, &o->gpu_local);
+        st = gi_op_gpu_find(o->g, w, o->comm->rank, at.off, false, &o->gpu_local);
     if (st == GIN_OK)
         o->local = (void *)(uintptr_t)(w->local + at.off);
     return st;
@@ -208,10 +212,14 @@ static int action_word(struct op *o, const gin_action_t *a)
     if (st != GIN_OK)
         return st;
     if (w->kind == GIN_KIND_CUDA) {
-        st = gi_op_gpu_word_find(o->comm, w, o->world, a->at.off, 8,
+        st = gi_op_gpu_word_find(o->g, w, o->world, a->at.off, 8,
                                  a->kind == GIN_ACTION_SET_AT ? GIN_I_AMO_SET : GIN_I_AMO_ADD,
-                                 &o->gpu_word);
-        return st == GIN_OK ? st : gi_fail_context("%s", o->call);
+                                 o->nic_only, &o->gpu_word);
+        if (st != GIN_OK || !o->gpu_word.net)
+            return st == GIN_OK ? st : gi_fail_context("%s", o->call);
+        o->net_action = true;
+        o->gpu_word.w = NULL;
+        return gi_net_allowed(gi_devcomm_of(o->g), o->world, o->call);
     }
     if (((w->local + a->at.off) & 7) != 0)
         return gi_fail(GIN_EINVAL,
@@ -291,19 +299,30 @@ static struct gi_core_action net_action(const struct op *o)
     return c;
 }
 
-static int refuse_gpu(const struct op *o)
+/* Of my memory, where it is a GPU's; else net_ops.c finds it. *st: why not. */
+static struct gi_core_region *my_gpu(const struct op *o, int *st)
 {
-    return gi_fail(GIN_ENOTSUP,
-                   "%s: rank %d is reached by the network, which does not reach GPU memory yet",
-                   o->call, o->world);
+    struct gi_core_region *r = o->gpu_local.w != NULL ? gi_core_gpu(o->comm->net->core) : NULL;
+    *st = r != NULL || o->gpu_local.w == NULL
+              ? GIN_OK
+              : gi_fail(GIN_ENOTSUP, "%s: GPU memory is not staged for the network", o->call);
+    return r;
 }
 
 /* Data, action and counter by the network: the signal follows the bytes, whatever its own path. */
 static int op_put_net(struct op *o)
 {
-    if (o->gpu_local.w != NULL || o->gpu_word.w != NULL)
-        return refuse_gpu(o);
+    int st;
+    struct gi_core_region *gpu = my_gpu(o, &st);
+    if (st == GIN_OK && o->gpu_word.w != NULL)
+        st = gi_fail(GIN_ENOTSUP,
+                     "%s: the bytes go by the network, and the signal's word, in GPU memory of "
+                     "rank %d, does not",
+                     o->call, o->world);
+    if (st != GIN_OK)
+        return st;
     struct gi_core_put p = {
+        .region = gpu,
         .window = gin_i_desc_window(o->at.win),
         .off = o->at.off,
         .src = o->local,
@@ -317,9 +336,12 @@ static int op_put_net(struct op *o)
 
 static int op_get_net(struct op *o)
 {
-    if (o->gpu_local.w != NULL)
-        return refuse_gpu(o);
+    int st;
+    struct gi_core_region *gpu = my_gpu(o, &st);
+    if (st != GIN_OK)
+        return st;
     struct gi_core_get p = {
+        .region = gpu,
         .window = gin_i_desc_window(o->at.win),
         .off = o->at.off,
         .dst = o->local,

@@ -18,17 +18,19 @@ struct gi_gpu_spot {
     const struct gin_i_window *w; /* NULL: no such place */
     int world;
     bool ask; /* its owner's engine, else my GPU reaches it at addr */
+    bool net; /* ... the network is to carry it */
     uint64_t off, addr;
 };
-int gi_op_gpu_find(gin_comm_t *comm, const struct gin_i_window *w, int world, uint64_t off,
-                   struct gi_gpu_spot *p);
+/* nic_only: by nothing but the network. */
+int gi_op_gpu_find(const gin_t *g, const struct gin_i_window *w, int world, uint64_t off,
+                   bool nic_only, struct gi_gpu_spot *p);
 /* Copy between a place at a peer and mine, of which one at least is GPU memory; the other one is
  * NULL, and its address given. */
 int gi_op_gpu_move(gin_comm_t *comm, const struct gi_gpu_spot *remote, void *remote_host,
                    const struct gi_gpu_spot *mine, void *local, uint64_t bytes, bool put);
 /* A word, and whether `op` can be applied to it. */
-int gi_op_gpu_word_find(gin_comm_t *comm, const struct gin_i_window *w, int world, uint64_t off,
-                        uint32_t bytes, enum gin_i_amo_op op, struct gi_gpu_spot *p);
+int gi_op_gpu_word_find(const gin_t *g, const struct gin_i_window *w, int world, uint64_t off,
+                        uint32_t bytes, enum gin_i_amo_op op, bool nic_only, struct gi_gpu_spot *p);
 int gi_op_gpu_word(gin_comm_t *comm, const struct gi_gpu_spot *p, enum gin_i_amo_op op,
                    uint32_t bytes, uint64_t value, uint64_t expected, uint64_t *was);
 

@@ -7,6 +7,8 @@
 #include <inttypes.h>
 
 #include "cuda_up.h"
+#include "devcomm.h"
+#include "net_up.h"
 #include "ops.h"
 #include "window_impl.h"
 #include <ginshmem/impl/desc.h>
@@ -16,17 +18,34 @@ static int no_gpu(int world)
     return gi_fail(GIN_ENOTSUP, "rank %d has no GPU, so there is no such memory", world);
 }
 
-int gi_op_gpu_find(gin_comm_t *comm, const struct gin_i_window *w, int world, uint64_t off,
-                   struct gi_gpu_spot *p)
+/* Can the network carry it, and must it, unless it is `near`? */
+static bool takes_net(const gin_t *g, const struct gin_i_window *w, int world, bool nic_only,
+                      bool near)
 {
+    gin_comm_t *comm = gi_comm_of(g);
+    const struct gi_window *p = gi_window_private(&comm->windows->table, gi_window_id(w->handle));
+    if (gi_net_of(comm) == NULL || !gi_net_has(comm, p))
+        return false;
+    return nic_only || (world != comm->rank && g->lsa_of[world] < 0) || !near;
+}
+
+int gi_op_gpu_find(const gin_t *g, const struct gin_i_window *w, int world, uint64_t off,
+                   bool nic_only, struct gi_gpu_spot *p)
+{
+    gin_comm_t *comm = gi_comm_of(g);
     const struct gi_cuda *c = comm->cuda;
     void *addr = NULL;
     pid_t pid;
     *p = (struct gi_gpu_spot){.w = w, .world = world, .off = off};
     if (c->devices[world] < 0)
         return no_gpu(world);
-    if (c->gpu != NULL && (world == comm->rank ||
-                           gi_window_reach(comm, w, world, off, &addr, &pid) == GIN_PATH_LSA)) {
+    bool mine =
+        c->gpu != NULL &&
+        (world == comm->rank || gi_window_reach(comm, w, world, off, &addr, &pid) == GIN_PATH_LSA);
+    p->net = takes_net(g, w, world, nic_only, mine || gi_ask_is_open(comm, world));
+    if (p->net)
+        return GIN_OK;
+    if (mine) {
         p->addr = world == comm->rank ? w->local + off : (uint64_t)(uintptr_t)addr;
         return GIN_OK;
     }
@@ -65,26 +84,28 @@ int gi_op_gpu_move(gin_comm_t *comm, const struct gi_gpu_spot *remote, void *rem
     return ask_pieces(comm, remote, local, bytes, put);
 }
 
-int gi_op_gpu_word_find(gin_comm_t *comm, const struct gin_i_window *w, int world, uint64_t off,
-                        uint32_t bytes, enum gin_i_amo_op op, struct gi_gpu_spot *p)
+int gi_op_gpu_word_find(const gin_t *g, const struct gin_i_window *w, int world, uint64_t off,
+                        uint32_t bytes, enum gin_i_amo_op op, bool nic_only, struct gi_gpu_spot *p)
 {
+    gin_comm_t *comm = gi_comm_of(g);
+    bool by_engine = gi_words_by_engine(comm, w);
     *p = (struct gi_gpu_spot){.w = w, .world = world, .off = off};
     if (((w->local + off) & (bytes - 1)) != 0)
         return gi_fail(GIN_EINVAL, "the word at offset %" PRIu64 " is not %" PRIu32 "-byte aligned",
                        off, bytes);
     if (comm->cuda->devices[world] < 0)
         return no_gpu(world);
-    if (gi_words_by_engine(comm, w)) {
-        p->ask = true;
-        return gi_ask_can(comm, world);
-    }
-    if (op != GIN_I_AMO_SET && op != GIN_I_AMO_FETCH)
+    if (!by_engine && op != GIN_I_AMO_SET && op != GIN_I_AMO_FETCH)
         return gi_fail(
             GIN_ENOTSUP,
             "words of GPU memory are updated by the GPUs' own atomics here, beside which "
-            "host threads can only set and fetch them; use a slot signal, or a word of "
-            "the host heap");
-    return gi_op_gpu_find(comm, w, world, off, p);
+            "host threads can only set and fetch them; use a slot signal, a word of "
+            "the host heap, or a window that is GIN_WIN_NO_LSA");
+    if (!by_engine)
+        return gi_op_gpu_find(g, w, world, off, nic_only, p);
+    p->net = takes_net(g, w, world, nic_only, gi_ask_is_open(comm, world));
+    p->ask = !p->net;
+    return p->net ? GIN_OK : gi_ask_can(comm, world);
 }
 
 int gi_op_gpu_word(gin_comm_t *comm, const struct gi_gpu_spot *p, enum gin_i_amo_op op,

@@ -389,8 +389,7 @@ static void adopt(gin_comm_t *comm, struct gi_draft *d, struct gi_window *p)
             g->next->at = &g->next;
         ws->regs = g;
         ws->n_regs++;
-        if (d->heap != GI_CUDA_HEAP)
-            gi_net_reg_open(comm, g);
+        gi_net_reg_open(comm, g);
     }
     d->reg = NULL;
     g->windows++;
@@ -453,8 +452,7 @@ static uint64_t commit(gin_comm_t *comm, struct gi_draft *d)
     if (d->bytes != 0)
         gi_window_index_add(&ws->index, w.local, d->bytes, d->id);
     gi_mirror_window(comm, d->id);
-    if (d->heap != GI_CUDA_HEAP)
-        gi_net_window_set(comm, handle, p, d->bytes);
+    gi_net_window_set(comm, handle, p, d->bytes);
     return handle;
 }
 

@@ -74,14 +74,15 @@ static gin_path_t reach_cuda(const gin_comm_t *comm, const struct gin_i_window *
         *addr = (void *)(uintptr_t)(base + off);
         return GIN_PATH_LSA;
     }
+    if (gi_net_has(comm, p) && c->devices[world] >= 0)
+        return GIN_PATH_NET;
     gi_fail(GIN_ENOTSUP, "rank %d's GPU memory in window %#llx cannot be reached: %s", world,
             (unsigned long long)w->handle,
-            w->flags & GIN_WIN_NO_LSA ? "the window is GIN_WIN_NO_LSA"
-            : c->gpu == NULL          ? "this rank has no GPU"
-            : c->devices[world] < 0   ? "that rank has no GPU"
-            : gi_is_elsewhere(comm, world)
-                ? "another host, and the network does not reach GPU memory yet"
-            : lsa < 0 ? "it is not load/store accessible"
+            w->flags & GIN_WIN_NO_LSA      ? "the window is GIN_WIN_NO_LSA"
+            : c->gpu == NULL               ? "this rank has no GPU"
+            : c->devices[world] < 0        ? "that rank has no GPU"
+            : gi_is_elsewhere(comm, world) ? "another host, and the network does not reach it"
+            : lsa < 0                      ? "it is not load/store accessible"
             : p->reg->parts != NULL && p->reg->parts->why[0] != 0 ? p->reg->parts->why
             : c->map->refused[0] != 0                             ? c->map->refused
                                                                   : "its mapping was not proven");

@@ -52,7 +52,8 @@ struct gi_core_hooks {
     /* Where bytes off .. off + bytes - 1 of my part of a live window are: GIN_OK and *at, which
      * the CPU can read and, if `write`, write. GIN_ESTATE: no such window or generation;
      * GIN_ERANGE: outside; GIN_EINVAL: peers may not write there; GIN_ENOTSUP: the CPU cannot
-     * reach them, otherwise all is well. No gi_fail(): the mistake is the peer's. */
+     * reach them, the mover (gi_core_stage_open()) at *at, otherwise all is well. No gi_fail(): the
+     * mistake is the peer's. */
     int (*resolve)(void *arg, uint32_t window, uint64_t off, uint64_t bytes, bool write, void **at);
     /* Apply to a word that resolve answered with GIN_ENOTSUP; may be NULL (then refused). */
     int (*apply)(void *arg, const struct gi_core_update *u, uint64_t *old);
@@ -145,6 +146,7 @@ bool gi_core_peer_is_dead(const struct gi_core *core, int rank);
  */
 struct gi_core_region_config {
     struct gi_net_memory_desc memory; /* kind, addr, bytes ...; `remote` is set by the call */
+    bool stage;                       /* a part that is no host memory is not registered */
 };
 
 /* Register for peers' and my own use, and learn the peers' keys. Collective; ranks may differ in

@@ -34,12 +34,12 @@ static bool can_register(const struct gi_core *core, enum gi_net_memory kind)
 }
 
 static int register_all(struct gi_core *core, struct gi_core_region *r,
-                        const struct gi_net_memory_desc *memory)
+                        const struct gi_net_memory_desc *memory, bool stage)
 {
     r->addr = (uint64_t)(uintptr_t)memory->addr;
     r->bytes = memory->bytes;
     r->device = memory->kind != GI_NET_HOST;
-    r->staged = !can_register(core, memory->kind);
+    r->staged = r->device && (stage || !can_register(core, memory->kind));
     if (r->staged)
         return GIN_OK;
     for (uint32_t i = 0; i < core->config.n_domains && memory->bytes != 0; i++) {
@@ -60,7 +60,7 @@ int gi_core_local_open(struct gi_core *core, const struct gi_core_region_config 
     if (r == NULL)
         return gi_fail(GIN_ENOMEM, "no memory for a registration");
     memory.remote = false;
-    int st = register_all(core, r, &memory);
+    int st = register_all(core, r, &memory, config->stage);
     if (st != GIN_OK) {
         deregister(core, r);
         free(r);
@@ -120,7 +120,7 @@ int gi_core_region_open(struct gi_core *core, const struct gi_core_region_config
     st = gi_core_all_well(cfg, st, "its memory to the network");
     if (st == GIN_OK) {
         memory.remote = true;
-        st = register_all(core, r, &memory);
+        st = register_all(core, r, &memory, config->stage);
         tell(core, r, mine, st, memory.kind == GI_NET_HOST);
         int told = cfg->allgather(cfg->allgather_arg, mine, all, one);
         if (st == GIN_OK)

@@ -24,7 +24,7 @@
 
 #define GI_STAGE_SLAB  ((uint32_t)256 << 10)
 #define GI_STAGE_CELL  256u /* of words, and of what fits a message */
-#define GI_STAGE_SLABS 64u  /* of each kind */
+#define GI_STAGE_SLABS 31u  /* of each kind */
 #define GI_STAGE_CELLS 256u
 #define GI_STAGE_DEEP  8u /* chunks under way per (context, peer), each way */
 

@@ -104,5 +104,8 @@ int gi_gpu_copy_start(void *stream, uint64_t to, uint64_t from, uint64_t bytes);
 /* Behind what the stream has been given, and after it is visible: a 64-bit word of pinned memory,
  * by its GPU address, becomes `value`. */
 int gi_gpu_stamp(void *stream, uint64_t addr, uint64_t value);
+/* Both, by a thread that has adopted nothing. */
+int gi_gpu_copy_begin(struct gi_gpu *gpu, void *stream, uint64_t to, uint64_t from, uint64_t bytes,
+                      uint64_t stamp_addr, uint64_t stamp);
 
 #endif

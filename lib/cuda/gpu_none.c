@@ -85,6 +85,8 @@ NONE_INT(gi_gpu_adopt, struct gi_gpu *g)
 NONE_INT(gi_gpu_stream_open, struct gi_gpu *g, void **stream)
 NONE_VOID(gi_gpu_stream_close, struct gi_gpu *g, void *stream)
 NONE_INT(gi_gpu_copy_start, void *stream, uint64_t to, uint64_t from, uint64_t bytes)
+NONE_INT(gi_gpu_copy_begin, struct gi_gpu *g, void *stream, uint64_t to, uint64_t from,
+         uint64_t bytes, uint64_t stamp_addr, uint64_t stamp)
 NONE_INT(gi_gpu_stamp, void *stream, uint64_t addr, uint64_t value)
 NONE_INT(gi_kernels_open, struct gi_gpu *g, const char *const *names, unsigned n,
          struct gi_kernels **kernels)

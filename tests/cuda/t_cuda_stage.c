@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * GPU memory over the network, against a driver without GPU: host threads put, get, signal and
+ * update words in windows of GPU memory of ranks that are not load/store accessible, over the
+ * provider that there is and over what the wrapper makes of it. The CPU looks at that memory, where
+ * a real one would not: what a signal or quiet tells of must be there.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "tests/cuda/cuda_test.h"
+
+#define K     1024u
+#define MOST  (700u * K) /* of a put: three slabs */
+#define GUARD 64u
+
+static const size_t sizes[] = {1, 8, 80, 81, 3000, 70000, MOST};
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
+static int right(const struct mp *mp)
+{
+    return (mp->rank + 1) % mp->size;
+}
+
+static int left(const struct mp *mp)
+{
+    return (mp->rank + mp->size - 1) % mp->size;
+}
+
+static void meet(struct mp *mp)
+{
+    EXPECT_OK(gin_barrier(&mp->g, gin_thread(), gin_barrier_world(), 0, GIN_ORDER_ACQ_REL,
+                          GIN_FENCE_ALL));
+}
+
+/* A block of a kind of memory, whose n bytes from GUARD on are looked at. */
+static char *block(struct mp *mp, gin_kind_t kind, size_t n)
+{
+    char *b = gin_malloc_kind(mp->comm, kind, n + 2 * GUARD);
+    EXPECT(b != NULL);
+    return b;
+}
+
+static uint64_t seed_of(size_t i, int rank)
+{
+    return 100 * i + (uint64_t)rank + 1;
+}
+
+/* Put from one kind of memory to another one with a signal, and get it back. */
+static void there_and_back(struct mp *mp, gin_kind_t from, gin_kind_t to, uint64_t *signals)
+{
+    const gin_t *g = &mp->g;
+    gin_team_t w = gin_world(g);
+    char *src = block(mp, from, MOST), *dst = block(mp, to, MOST), *back = block(mp, from, MOST);
+    if (src == NULL || dst == NULL || back == NULL)
+        return;
+    gin_at_t at = gin_at_ptr(g, dst + GUARD);
+    for (size_t i = 0; i < SIZES; i++) {
+        size_t n = sizes[i];
+        mp_step(mp, "%zu bytes from kind %d to %d", n, (int)from, (int)to);
+        memset(dst, 0x7e, n + 2 * GUARD);
+        memset(back, 0x7e, n + 2 * GUARD);
+        mp_poison(src + GUARD, n, seed_of(i, mp->rank));
+        meet(mp);
+        EXPECT_OK(gin_put(g, gin_thread(), w, right(mp), at, gin_at_ptr(g, src + GUARD), n,
+                          i % 2 != 0 ? gin_weak_inc(1) : gin_strong_inc(1)));
+        EXPECT_OK(gin_flush(g, gin_thread()));
+        memset(src + GUARD, 0x11, n); /* it may be used again */
+        EXPECT_OK(gin_wait_signal(g, gin_thread(), 1, ++*signals));
+        MP_CHECK_PATTERN(dst + GUARD, n, seed_of(i, left(mp)));
+        EXPECT_FILLED(dst, GUARD, 0x7e);
+        EXPECT_FILLED(dst + GUARD + n, GUARD, 0x7e);
+        EXPECT_OK(gin_quiet(g, gin_thread()));
+        EXPECT_OK(gin_get(g, gin_thread(), w, right(mp), at, gin_at_ptr(g, back + GUARD), n));
+        EXPECT_OK(gin_flush(g, gin_thread()));
+        MP_CHECK_PATTERN(back + GUARD, n, seed_of(i, mp->rank));
+        EXPECT_FILLED(back, GUARD, 0x7e);
+        EXPECT_FILLED(back + GUARD + n, GUARD, 0x7e);
+        meet(mp);
+    }
+    EXPECT_OK(gin_free(mp->comm, src));
+    EXPECT_OK(gin_free(mp->comm, dst));
+    EXPECT_OK(gin_free(mp->comm, back));
+}
+
+static void all_kinds(struct mp *mp, gin_devcomm_reqs_t *reqs)
+{
+    uint64_t signals = 0;
+    if (!mp_net(mp, reqs))
+        return;
+    there_and_back(mp, GIN_KIND_HOST, GIN_KIND_CUDA, &signals);
+    there_and_back(mp, GIN_KIND_CUDA, GIN_KIND_CUDA, &signals);
+    there_and_back(mp, GIN_KIND_CUDA, GIN_KIND_HOST, &signals);
+}
+
+MP_TEST_OPT(moves, .ranks = "2 3 5", .hosts = "ABCDE")
+{
+    all_kinds(mp, NULL);
+}
+
+MP_TEST_OPT(moves_over_shm, .ranks = "2", .only = MP_PROCS, .hosts = "AB",
+            .env = "GINSHMEM_PROVIDER=shm")
+{
+    all_kinds(mp, NULL);
+}
+
+MP_TEST_OPT(moves_by_the_network_alone, .ranks = "2", .only = MP_THREADS)
+{
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.paths = GIN_PATH_NET;
+    all_kinds(mp, &reqs);
+}
+
+MP_TEST_OPT(moves_by_engines, .ranks = "2", .only = MP_THREADS, .hosts = "AB")
+{
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.backend = GIN_BACKEND_ENGINE;
+    all_kinds(mp, &reqs);
+}
+
+/* What the wrapper makes of a network: no order, few at a time, not now, small pieces. */
+MP_TEST_OPT(moves_out_of_order, .ranks = "2", .only = MP_PROCS, .hosts = "AB",
+            .env = "GINSHMEM_TEST_NET=class=C,hold=4,early=1,again=100,seed=5")
+{
+    all_kinds(mp, NULL);
+}
+
+MP_TEST_OPT(moves_in_small_pieces, .ranks = "2", .only = MP_PROCS, .hosts = "AB",
+            .env = "GINSHMEM_TEST_NET=class=B,imm=0,max_msg=60000,depth=2,msg_max=128,local=1")
+{
+    all_kinds(mp, NULL);
+}
+
+/* ---- words ---- */
+
+static uint64_t at_word(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+/* Everybody adds to rank 0's words, by atomics and by signals. */
+static void update_words(struct mp *mp, gin_at_t at, const uint64_t *word)
+{
+    const gin_t *g = &mp->g;
+    gin_team_t w = gin_world(g);
+    int rounds = mp_rounds(mp, 20);
+    uint64_t old, seen = 0, all = (uint64_t)rounds * (uint64_t)mp->size;
+    gin_at_t second = {at.win, at.off + 8}, third = {at.win, at.off + 16};
+    for (int i = 0; i < rounds; i++) {
+        EXPECT_OK(gin_amo_fetch_add(g, gin_thread(), w, 0, at, 1, &old));
+        EXPECT(old < all && (i == 0 || old > seen));
+        seen = old;
+        EXPECT_OK(gin_amo_add(g, gin_thread(), w, 0, second, 3));
+        EXPECT_OK(gin_signal(g, gin_thread(), w, 0, gin_strong_add_at(third, 5)));
+    }
+    EXPECT_OK(gin_quiet(g, gin_thread()));
+    meet(mp);
+    if (mp->rank == 0) {
+        EXPECT_EQ_U64(at_word(&word[0]), all);
+        EXPECT_EQ_U64(at_word(&word[1]), 3 * all);
+        EXPECT_EQ_U64(at_word(&word[2]), 5 * all);
+    }
+    meet(mp);
+    EXPECT_OK(gin_amo_cas(g, gin_thread(), w, mp->rank, at, mp->rank == 0 ? all : 0, 77, &old));
+    EXPECT_OK(gin_amo_fetch(g, gin_thread(), w, mp->rank, at, &old));
+    EXPECT_EQ_U64(old, 77);
+    meet(mp);
+}
+
+static void words(struct mp *mp, unsigned flags, gin_devcomm_reqs_t *reqs)
+{
+    gin_window_t win;
+    if (!mp_net(mp, reqs))
+        return;
+    uint64_t *word = (uint64_t *)(void *)block(mp, GIN_KIND_CUDA, 64);
+    if (word == NULL)
+        return;
+    memset(word, 0, 64);
+    EXPECT_OK(gin_window_register(mp->comm, word, 64, flags, &win));
+    meet(mp);
+    update_words(mp, gin_at(win, 0), word);
+    EXPECT_OK(gin_window_deregister(mp->comm, win));
+    EXPECT_OK(gin_free(mp->comm, word));
+}
+
+MP_TEST_OPT(words_far, .ranks = "2 3", .hosts = "ABC")
+{
+    words(mp, 0, NULL);
+}
+
+MP_TEST_OPT(words_near_and_far, .ranks = "4", .only = MP_THREADS, .hosts = "AABB")
+{
+    words(mp, 0, NULL);
+}
+
+/* The network is there for the asking; the words are their owner's all the same. */
+MP_TEST_OPT(words_of_windows_without_lsa, .ranks = "2", .only = MP_THREADS)
+{
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.paths = GIN_PATH_NET;
+    words(mp, GIN_WIN_NO_LSA, &reqs);
+}
+
+/* Where GPUs' own atomics update words, nobody else does. */
+MP_TEST_OPT(words_of_gpus, .ranks = "2", .only = MP_THREADS)
+{
+    gin_devcomm_reqs_t reqs;
+    uint64_t old = 0;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.paths = GIN_PATH_NET;
+    if (!mp_net(mp, &reqs))
+        return;
+    uint64_t *word = (uint64_t *)(void *)block(mp, GIN_KIND_CUDA, 64);
+    gin_team_t w = gin_world(&mp->g);
+    if (word == NULL)
+        return;
+    memset(word, 0, 64);
+    meet(mp);
+    gin_at_t at = gin_at_ptr(&mp->g, word);
+    EXPECT_FAILS(gin_amo_add(&mp->g, gin_thread(), w, right(mp), at, 1), GIN_ENOTSUP, "atomics");
+    EXPECT_OK(gin_amo_set(&mp->g, gin_thread(), w, right(mp), at, 9));
+    EXPECT_OK(gin_amo_fetch(&mp->g, gin_thread(), w, right(mp), at, &old));
+    EXPECT_EQ_U64(old, 9);
+    meet(mp);
+    EXPECT_OK(gin_free(mp->comm, word));
+}
+
+/* ---- order ---- */
+
+/* A strong signal tells of all puts before, staged and not. */
+static void order(struct mp *mp)
+{
+    const gin_t *g = &mp->g;
+    int rounds = mp_rounds(mp, 12);
+    if (!mp_net(mp, NULL))
+        return;
+    gin_team_t w = gin_world(g);
+    char *gpu = block(mp, GIN_KIND_CUDA, 400 * K), *host = block(mp, GIN_KIND_HOST, 400 * K);
+    char *src = block(mp, GIN_KIND_CUDA, 400 * K);
+    if (gpu == NULL || host == NULL || src == NULL)
+        return;
+    for (int i = 1; i <= rounds; i++) {
+        mp_step(mp, "round %d", i);
+        memset(src, i, 400 * K);
+        meet(mp);
+        EXPECT_OK(gin_put(g, gin_thread(), w, right(mp), gin_at_ptr(g, gpu), gin_at_ptr(g, src),
+                          300 * K, gin_no_action()));
+        EXPECT_OK(gin_put(g, gin_thread(), w, right(mp), gin_at_ptr(g, host), gin_at_ptr(g, src),
+                          5000, gin_no_action()));
+        EXPECT_OK(gin_put(g, gin_thread(), w, right(mp), gin_at_ptr(g, gpu + 350 * K),
+                          gin_at_ptr(g, src), 16, gin_no_action()));
+        EXPECT_OK(gin_put_value(g, gin_thread(), w, right(mp), gin_at_ptr(g, host + 8 * K),
+                                (uint64_t)i, 8, gin_strong_inc(2)));
+        EXPECT_OK(gin_wait_signal(g, gin_thread(), 2, (uint64_t)i));
+        EXPECT_FILLED(gpu, 300 * K, (unsigned char)i);
+        EXPECT_FILLED(host, 5000, (unsigned char)i);
+        EXPECT_FILLED(gpu + 350 * K, 16, (unsigned char)i);
+        meet(mp);
+    }
+    EXPECT_OK(gin_free(mp->comm, gpu));
+    EXPECT_OK(gin_free(mp->comm, host));
+    EXPECT_OK(gin_free(mp->comm, src));
+}
+
+MP_TEST_OPT(order_far, .ranks = "2 3", .only = MP_THREADS, .hosts = "ABC")
+{
+    order(mp);
+}
+
+MP_TEST_OPT(order_unordered, .ranks = "2", .only = MP_PROCS, .hosts = "AB",
+            .env = "GINSHMEM_TEST_NET=class=C,hold=4,early=1,seed=9")
+{
+    order(mp);
+}
+
+/* ---- more than there are slabs ---- */
+
+MP_TEST_OPT(many_at_a_time, .ranks = "3", .hosts = "ABC", .only = MP_PROCS)
+{
+    const gin_t *g = &mp->g;
+    enum { N = 24 };
+    const size_t each = 300 * K;
+    if (!mp_net(mp, NULL))
+        return;
+    gin_team_t w = gin_world(g);
+    char *src = block(mp, GIN_KIND_CUDA, each), *dst = block(mp, GIN_KIND_CUDA, N * each);
+    if (src == NULL || dst == NULL)
+        return;
+    mp_poison(src, each, (uint64_t)mp->rank);
+    meet(mp);
+    if (mp->rank == 1)
+        fake_hold(1); /* nothing arrives on this GPU, and nothing leaves it */
+    for (int i = 0; i < N; i++)
+        EXPECT_OK(gin_put(g, gin_thread(), w, right(mp), gin_at_ptr(g, dst + (size_t)i * each),
+                          gin_at_ptr(g, src), each, gin_weak_inc(3)));
+    usleep(20000);
+    if (mp->rank == 1)
+        fake_hold(0);
+    EXPECT_OK(gin_wait_signal(g, gin_thread(), 3, N));
+    for (int i = 0; i < N; i++)
+        MP_CHECK_PATTERN(dst + (size_t)i * each, each, (uint64_t)left(mp));
+    meet(mp);
+    EXPECT_OK(gin_free(mp->comm, src));
+    EXPECT_OK(gin_free(mp->comm, dst));
+}
+
+/* ---- a rank dies while its memory is being filled ---- */
+
+MP_TEST_OPT(death, .ranks = "3", .hosts = "ABC", .only = MP_PROCS)
+{
+    const gin_t *g = &mp->g;
+    const size_t n = 2048 * K;
+    mp_expect_death(mp, 1);
+    if (!mp_net(mp, NULL))
+        return;
+    gin_team_t w = gin_world(g);
+    char *src = block(mp, GIN_KIND_CUDA, n), *dst = block(mp, GIN_KIND_CUDA, n);
+    if (src == NULL || dst == NULL)
+        return;
+    memset(src, mp->rank + 1, n);
+    meet(mp);
+    if (mp->rank == 1) {
+        usleep(2000);
+        _exit(3);
+    }
+    int st = GIN_OK;
+    for (int i = 0; i < 100000 && st == GIN_OK; i++) {
+        st = gin_put(g, gin_thread(), w, 1, gin_at_ptr(g, dst), gin_at_ptr(g, src), n,
+                     gin_weak_inc(0));
+        if (st == GIN_OK)
+            st = gin_quiet(g, gin_thread());
+    }
+    EXPECT(st == GIN_EPEER || st == GIN_ENET);
+    mp->dev.magic = 0;
+    EXPECT(gin_finalize(mp->comm) != GIN_OK);
+    mp->comm = NULL;
+}
