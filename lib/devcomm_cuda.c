@@ -140,6 +140,13 @@ static void fill_pool(const struct gi_devcomm *d, struct gi_kernel_side *k,
     /* host threads meet in trees where there are many; kernels only meet flat */
     if (!gpus && (from->beyond >= 0 || from->levels != 0 || d->host_reach == 0))
         to->beyond = first_stranger(d, from);
+    if (from->steps == 0 || d->host_reach == 0 || k->n_rings == 0 || !gi_far_is_open(d))
+        return;
+    for (uint32_t i = 0; i < from->n; i++)
+        peers[i] = (uint64_t)(uintptr_t)from->peers[i];
+    to->multimem = from->home;
+    to->net =
+        (uint64_t)from->steps << 32 | gin_i_desc_window(gin_heap_window(d->comm, GIN_KIND_HOST));
 }
 
 static uint64_t fill_barriers(const struct gi_devcomm *d, struct gi_kernel_side *k)

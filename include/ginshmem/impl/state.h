@@ -159,20 +159,27 @@ struct gin_i_heap {
  */
 struct gin_i_round {
     uint64_t state; /* round << 2 | 2: arrived, not all seen | 1: somebody is inside. Starts as 0 */
-    uint64_t unused[3];
+    uint64_t told;  /* over the network: of this round so many steps */
+    uint64_t unused[2];
 };
 
 struct gin_i_pool {
     uint32_t count; /* indices; 0: none was asked for */
     uint32_t n, me; /* team's size, my rank in it; n 0: I am no member */
-    int32_t beyond; /* world rank of a member that kernels here cannot reach, or -1 */
+    int32_t beyond; /* world rank of a member that loads and stores do not reach, or -1 */
     uint64_t slot;  /* bytes from an index's inbox to the next one's; >= 8 n */
     /* Index 0's inboxes by team rank, as device addresses; peers[me] is my own. */
     const uint64_t *peers;
     struct gin_i_round *rounds; /* GPU memory, zeroed at first */
     uint64_t multimem;          /* multicast address of index 0's inboxes, 0: none */
     const int32_t *world_of;    /* world ranks by team rank */
-    uint64_t unused;
+    /*
+     * With `beyond`, over the network: steps << 32 | the window's name in descriptors, 0: not at
+     * all. Index 0's slot, in host memory, is then at offset `multimem` of that window at every
+     * member, and peers[] holds those that stores reach, or 0. In step k a member adds 1 to, or
+     * stores the round into, word k of the rank 2^k further on.
+     */
+    uint64_t net;
 };
 GIN_STATIC_ASSERT(sizeof(struct gin_i_pool) == 64, "a pool is one cache line");
 

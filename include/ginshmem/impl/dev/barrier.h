@@ -36,6 +36,7 @@ GIN_DEV struct gin_i_pool gin_i_pool_read(const struct gin_i_pool *p)
     v.rounds = (struct gin_i_round *)line.c.a;
     v.multimem = line.c.b;
     v.world_of = NULL;
+    v.net = 0;
     return v;
 }
 
@@ -60,7 +61,9 @@ GIN_DEV int gin_i_pool_find(const gin_t *g, gin_barrier_t which, uint32_t index,
         return GIN_ERANGE;
     if (GIN_UNLIKELY(pool->n == 0))
         return GIN_ESTATE;
-    return GIN_UNLIKELY(pool->beyond >= 0) ? GIN_ENOTSUP : GIN_OK;
+    pool->net = gin_i_nc_u64(&p->net);
+    pool->world_of = (const int32_t *)gin_i_nc_u64(&p->world_of);
+    return pool->net == 0 ? GIN_ENOTSUP : GIN_OK;
 }
 
 /* The member `i` places to the right of me. */
@@ -212,6 +215,88 @@ GIN_DEV uint64_t gin_i_barrier_claim(const gin_t *g, const struct gin_i_group *q
     return gin_i_group_share(q, was);
 }
 
+/* ---- over the network ---- */
+
+/* The ring that arrivals take: where all contexts are meant, any will do. */
+GIN_DEV struct gin_i_ring *gin_i_barrier_ring(const gin_t *g)
+{
+    if (g->ring != NULL || !(g->flags & GIN_I_DC_ALL))
+        return g->ring;
+    const struct gin_i_ctx *first = (const struct gin_i_ctx *)gin_i_nc_u64(&g->dc->ctx);
+    return (struct gin_i_ring *)gin_i_nc_u64(&first->ring);
+}
+
+/* Tell the rank 2^step further on. What I have heard of goes along. */
+GIN_DEV int gin_i_barrier_tell(const gin_t *g, const struct gin_i_pool *p, uint64_t row,
+                               uint32_t step, uint64_t round)
+{
+    uint32_t to = (uint32_t)((p->me + ((uint64_t)1 << step)) % p->n);
+    uint64_t slot = gin_i_nc_u64(&p->peers[to]);
+    if (slot != 0) {
+        gin_i_st_release_sys((uint64_t *)(slot + row) + step, round);
+        return GIN_OK;
+    }
+    struct gin_i_ring *ring = gin_i_barrier_ring(g);
+    struct gin_i_op o;
+    gin_i_op_begin(&o, GIN_I_DESC_SIGNAL, (int)gin_i_nc_u32(&p->world_of[to]));
+    o.flags = GIN_I_DESC_ADD_AT;
+    o.value = 1;
+    o.sig_win = (uint32_t)p->net;
+    o.sig_off = p->multimem + row + 8 * (uint64_t)step;
+    return ring == NULL ? (int)GIN_ENOTSUP
+                        : gin_i_ring_post(ring, gin_i_error_word(g), &o, 1, NULL);
+}
+
+/* By the leader: all steps, from the first one that is not known to be over. */
+GIN_DEV int gin_i_barrier_steps(const gin_t *g, const struct gin_i_pool *p, uint64_t row,
+                                uint64_t round, uint64_t *told, const struct gin_i_barrier_call *c)
+{
+    const uint64_t *inbox = (const uint64_t *)(gin_i_nc_u64(&p->peers[p->me]) + row);
+    uint32_t steps = (uint32_t)(p->net >> 32), n = (uint32_t)gin_i_ld_relaxed_gpu(told);
+    int st = GIN_OK, poll = gin_i_dev_poll(c->opt);
+#pragma unroll 1
+    for (uint32_t k = 0; st == GIN_OK && k < steps; k++) {
+        if (n <= k) {
+            st = gin_i_barrier_tell(g, p, row, k, round);
+            n += st == GIN_OK;
+        }
+        if (st == GIN_OK && !gin_i_barrier_soon(inbox + k, round, poll ? 1 : GIN_I_BARRIER_POLLS))
+            st = gin_i_barrier_wait_long(inbox + k, round, gin_i_error_word(g),
+                                         gin_i_barrier_deadline(g, c->opt), poll);
+        gin_i_ld_acquire_sys(inbox + k);
+    }
+    gin_i_st_relaxed_gpu(told, st == GIN_OK ? 0 : n);
+    return st;
+}
+
+/* By the lanes of the leader's warp: where a member is beyond loads and stores. */
+GIN_DEV_CALL int gin_i_barrier_far(const gin_t *g, const struct gin_i_group *q,
+                                   const struct gin_i_pool *p, const struct gin_i_barrier_call *c)
+{
+    const uint64_t odd = GIN_I_ROUND_BUSY | GIN_I_ROUND_ARRIVED | GIN_I_ROUND_INSIDE;
+    struct gin_i_round *r = &p->rounds[c->index];
+    int st = GIN_OK, arrived = 0;
+    if (GIN_UNLIKELY(c->what != (GIN_I_BARRIER_ARRIVE | GIN_I_BARRIER_WAIT)))
+        return GIN_ENOTSUP;
+    uint64_t was = gin_i_barrier_claim(g, q, &r->state, c, c->release);
+    if (GIN_UNLIKELY((was & odd) != 0)) {
+        st = gin_i_barrier_odd(g, q, &r->state, was, c, c->release, &arrived);
+        if (GIN_UNLIKELY(st != GIN_OK))
+            return st;
+    }
+    uint64_t round = ((was & ~GIN_I_ROUND_BUSY) >> 2) + !arrived;
+    if (q->lane == 0)
+        st = gin_i_barrier_steps(g, p, c->index * p->slot, round, &r->told, c);
+    st = gin_i_group_worst(q, st);
+    if (q->kind != GIN_GROUP_THREAD)
+        __syncwarp(q->mask); /* the leader's state, below, opens the next round */
+    if (q->lane == 0)
+        gin_i_st_relaxed_gpu(&r->state, round << 2 | (st != GIN_OK ? GIN_I_ROUND_ARRIVED : 0u));
+    return st;
+}
+
+/* ---- the calls ---- */
+
 /* By the lanes of the leader's warp: the whole of it. The release is a fence of the storing lanes.
  */
 GIN_DEV int gin_i_barrier_run(const gin_t *g, const struct gin_i_group *q,
@@ -270,7 +355,8 @@ GIN_DEV int gin_i_dev_barrier(const gin_t *g, gin_group_t grp, gin_barrier_t whi
                                    opt};
     gin_i_group_sync(&q);
     if (gin_i_group_helpers(&q, &warp))
-        st = gin_i_barrier_run(g, &warp, &pool, &c);
+        st = GIN_LIKELY(pool.net == 0) ? gin_i_barrier_run(g, &warp, &pool, &c)
+                                       : gin_i_barrier_far(g, &warp, &pool, &c);
     return gin_i_group_is_wide(&q) ? gin_i_group_status(&q, q.lane == 0 ? st : GIN_OK) : st;
 }
 
