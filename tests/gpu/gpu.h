@@ -172,6 +172,17 @@ void gpu_reqs(gin_devcomm_reqs_t *reqs); /* defaults, on the GPU */
 bool gpu_dev_end(struct gpu *gp);
 /* Zeroed symmetric memory of a kind, and its place. Freed by gin_free(). */
 void *gpu_symmetric(struct gpu *gp, gin_kind_t kind, size_t bytes, gin_at_t *at);
+/*
+ * GPU_NET=host|gpu: device communicators leave load and store out of their paths, so all that
+ * kernels do takes the network; and with `host` what they work on lies in host memory.
+ */
+bool gpu_net(void);
+bool gpu_net_host(void);
+/* Memory of this rank's own, GPU memory unless gpu_net_host(). */
+void *gpu_private(size_t bytes);
+void gpu_private_free(void *p);
+/* Such memory, or symmetric memory, filled with a byte: done when it returns. */
+void gpu_fill(void *p, int byte, size_t bytes);
 /* Wait for the kernels of gp->stream; what they took down counts as failures. */
 #define GPU_DONE(gp) gpu_done((gp), __FILE__)
 bool gpu_done(struct gpu *gp, const char *file);
@@ -204,6 +215,9 @@ struct gpu_test {
 void gpu_register(struct gpu_test *test);
 /* A program may define this: ranks for which it is true get no GPU. */
 extern "C" __attribute__((weak)) bool gpu_none(int rank, int size);
+
+/* T *p of so many bytes */
+#define GPU_PRIVATE(p, bytes) (*(p) = (decltype(*(p) + 0))gpu_private(bytes))
 
 #define GPU_TEST(test, least)                                             \
     static void gpu_body_##test(struct gpu *gp);                          \

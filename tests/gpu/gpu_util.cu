@@ -50,10 +50,51 @@ void gpu_close(struct gpu *gp)
     gp->report = NULL;
 }
 
+bool gpu_net(void)
+{
+    return getenv("GPU_NET") != NULL && *getenv("GPU_NET") != 0;
+}
+
+bool gpu_net_host(void)
+{
+    return gpu_net() && strcmp(getenv("GPU_NET"), "host") == 0;
+}
+
+void *gpu_private(size_t bytes)
+{
+    void *p = NULL;
+    if (!gpu_net_host()) {
+        CU(cudaMalloc((char **)&p, bytes));
+        return p;
+    }
+    CU(cudaHostAlloc((char **)&p, bytes, cudaHostAllocPortable));
+    return p;
+}
+
+void gpu_private_free(void *p)
+{
+    if (gpu_net_host())
+        CU(cudaFreeHost(p));
+    else
+        CU(cudaFree(p));
+}
+
+void gpu_fill(void *p, int byte, size_t bytes)
+{
+    if (gpu_net_host()) {
+        memset(p, byte, bytes);
+        return;
+    }
+    CU(cudaMemset(p, byte, bytes));
+    CU(cudaDeviceSynchronize());
+}
+
 void gpu_reqs(gin_devcomm_reqs_t *reqs)
 {
     gin_devcomm_reqs_init(reqs);
     reqs->device = GIN_DEVICE_CUDA;
+    if (gpu_net())
+        reqs->paths = GIN_PATH_SELF | GIN_PATH_NET;
 }
 
 bool gpu_dev(struct gpu *gp, gin_devcomm_reqs_t *reqs)
@@ -72,7 +113,7 @@ bool gpu_dev_end(struct gpu *gp)
 
 void *gpu_symmetric(struct gpu *gp, gin_kind_t kind, size_t bytes, gin_at_t *at)
 {
-    void *p = gin_calloc_kind(gp->comm, kind, 1, bytes);
+    void *p = gin_calloc_kind(gp->comm, gpu_net_host() ? GIN_KIND_HOST : kind, 1, bytes);
     if (p == NULL) {
         FAIL("no symmetric memory of %zu bytes: %s", bytes, gin_last_error());
         return NULL;

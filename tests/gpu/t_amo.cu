@@ -195,7 +195,7 @@ GPU_TEST(all_on_the_same_words, 1)
     if (p == NULL || t == NULL || !gpu_dev(gp, NULL))
         return;
     if (gp->rank == 0)
-        CU(cudaMemset(p + 5 * 8, 0xff, 8));
+        gpu_fill(p + 5 * 8, 0xff, 8);
     CU(cudaDeviceSynchronize());
     EXPECT_OK(gin_comm_barrier(gp->comm));
     crowd<<<blocks, threads, 0, gp->stream>>>(gp->dev, at, taken, n, gp->report);
@@ -208,8 +208,8 @@ GPU_TEST(all_on_the_same_words, 1)
     if (gp->rank == 0) {
         unsigned long long w[16 * 8], ids = (unsigned long long)gp->size * per, bits = 0;
         unsigned *each = (unsigned *)malloc(tickets * 4);
-        CU(cudaMemcpy(w, p, sizeof(w), cudaMemcpyDeviceToHost));
-        CU(cudaMemcpy(each, t, tickets * 4, cudaMemcpyDeviceToHost));
+        CU(cudaMemcpy(w, p, sizeof(w), cudaMemcpyDefault));
+        CU(cudaMemcpy(each, t, tickets * 4, cudaMemcpyDefault));
         for (unsigned long long id = 0; id < ids && id < 61; id++)
             bits |= 1ull << id;
         EXPECT_EQ_U64(w[0], 3 * tickets);

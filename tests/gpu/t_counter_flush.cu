@@ -80,14 +80,14 @@ GPU_TEST(counters_count_each_call, 1)
     gpu_reqs(&reqs);
     reqs.world_barriers = BLOCKS;
     void *p = gpu_symmetric(gp, GIN_KIND_CUDA, BLOCKS * 32768, &at);
-    CU(cudaMalloc(&priv, BLOCKS * 32768));
+    GPU_PRIVATE(&priv, BLOCKS * 32768);
     if (p == NULL || !gpu_dev(gp, &reqs))
         return;
     counts<<<BLOCKS, THREADS, 0, gp->stream>>>(gp->dev, at, priv, gpu_rounds(gp, 300), gp->report);
     GPU_DONE(gp);
     gpu_dev_end(gp);
     EXPECT_OK(gin_free(gp->comm, p));
-    CU(cudaFree(priv));
+    gpu_private_free(priv);
 }
 
 /* The source changes right after the flush; what arrives is what was there before. */
@@ -141,7 +141,7 @@ GPU_TEST(sources_may_change_after_flush, 1)
     gin_at_t at;
     unsigned *src;
     void *p = gpu_symmetric(gp, GIN_KIND_CUDA, 1 << 20, &at);
-    CU(cudaMalloc(&src, 1 << 20));
+    GPU_PRIVATE(&src, 1 << 20);
     for (int i = 0; i < 16 && p != NULL && gpu_dev(gp, NULL); i++) {
         reuse<<<1, 256, 0, gp->stream>>>(gp->dev, at, (unsigned *)p, src, words[i % 4], i / 4,
                                          gpu_rounds(gp, 40), gp->report);
@@ -150,7 +150,7 @@ GPU_TEST(sources_may_change_after_flush, 1)
         gpu_dev_end(gp);
     }
     EXPECT_OK(gin_free(gp->comm, p));
-    CU(cudaFree(src));
+    gpu_private_free(src);
 }
 
 /* Gets of all threads; after the block's flush every thread may read every byte. */
@@ -180,7 +180,7 @@ GPU_TEST(got_bytes_are_here_after_flush, 1)
     gin_at_t at;
     unsigned long long *got;
     void *p = gpu_symmetric(gp, GIN_KIND_CUDA, 8192, &at);
-    CU(cudaMalloc(&got, 8192));
+    GPU_PRIVATE(&got, 8192);
     if (p == NULL || !gpu_dev(gp, NULL))
         return;
     gets<<<1, 512, 0, gp->stream>>>(gp->dev, at, (unsigned long long *)p, got, gpu_rounds(gp, 1000),
@@ -188,7 +188,7 @@ GPU_TEST(got_bytes_are_here_after_flush, 1)
     GPU_DONE(gp);
     gpu_dev_end(gp);
     EXPECT_OK(gin_free(gp->comm, p));
-    CU(cudaFree(got));
+    gpu_private_free(got);
 }
 
 /* All threads put, the block synchronises, one thread's quiet and signal cover them all. */

@@ -75,7 +75,7 @@ GPU_TEST(signals_cover_data, 1)
     gpu_reqs(&reqs);
     reqs.signals = 4 * 64 * 2;
     void *p = gpu_symmetric(gp, GIN_KIND_CUDA, bytes, &at);
-    CU(cudaMalloc(&src, bytes));
+    GPU_PRIVATE(&src, bytes);
     for (int i = 0; i < 24 && p != NULL && gpu_dev(gp, &reqs); i++) {
         int n = gpu_rounds(gp, 1500), strong = i / 12;
         unsigned w = words[i / 3 % 4], *in = (unsigned *)p;
@@ -93,7 +93,7 @@ GPU_TEST(signals_cover_data, 1)
         gpu_dev_end(gp);
     }
     EXPECT_OK(gin_free(gp->comm, p));
-    CU(cudaFree(src));
+    gpu_private_free(src);
 }
 
 /* Strong covers earlier signals too: who sees slot 1 has all increments of slot 0. */
@@ -151,7 +151,7 @@ GPU_TEST(fence_orders_two_puts, 1)
         fenced<<<1, 32, 0, gp->stream>>>(gp->dev, at, (unsigned long long *)p, all,
                                          gpu_rounds(gp, 4000), gp->report);
         GPU_DONE(gp);
-        CU(cudaMemset(p, 0, 1024));
+        gpu_fill(p, 0, 1024);
         CU(cudaDeviceSynchronize());
         EXPECT_OK(gin_comm_barrier(gp->comm));
     }
@@ -188,14 +188,14 @@ GPU_TEST(quiet_before_later_loads, 2)
     void *p = gpu_symmetric(gp, GIN_KIND_CUDA, 64, &at);
     unsigned char *seen, *host = (unsigned char *)calloc(20000, 1);
     unsigned char *all = (unsigned char *)calloc(20000, (size_t)gp->size);
-    CU(cudaMalloc(&seen, 20000));
-    CU(cudaMemset(seen, 1, 20000));
+    GPU_PRIVATE(&seen, 20000);
+    gpu_fill(seen, 1, 20000);
     CU(cudaDeviceSynchronize());
     if (p == NULL || !gpu_dev(gp, NULL))
         return;
     buffering<<<1, 32, 0, gp->stream>>>(gp->dev, at, (unsigned long long *)p, seen, n, gp->report);
     GPU_DONE(gp);
-    CU(cudaMemcpy(host, seen, (size_t)n, cudaMemcpyDeviceToHost));
+    CU(cudaMemcpy(host, seen, (size_t)n, cudaMemcpyDefault));
     EXPECT_OK(gin_comm_allgather(gp->comm, host, all, 20000));
     for (int r = 0; r + 1 < gp->size; r += 2)
         for (int i = 0; i < n; i++)
@@ -203,7 +203,7 @@ GPU_TEST(quiet_before_later_loads, 2)
     EXPECT_EQ_INT(missed, 0);
     gpu_dev_end(gp);
     EXPECT_OK(gin_free(gp->comm, p));
-    CU(cudaFree(seen));
+    gpu_private_free(seen);
     free(host);
     free(all);
 }
@@ -287,7 +287,7 @@ GPU_TEST(signals_release_the_blocks_stores, 1)
     gin_at_t at;
     unsigned *src;
     void *p = gpu_symmetric(gp, GIN_KIND_CUDA, 8192, &at);
-    CU(cudaMalloc(&src, 4096));
+    GPU_PRIVATE(&src, 4096);
     if (p == NULL || !gpu_dev(gp, NULL))
         return;
     others_stores<<<1, 256, 0, gp->stream>>>(gp->dev, at, (unsigned *)p, src, gpu_rounds(gp, 3000),
@@ -295,7 +295,7 @@ GPU_TEST(signals_release_the_blocks_stores, 1)
     GPU_DONE(gp);
     gpu_dev_end(gp);
     EXPECT_OK(gin_free(gp->comm, p));
-    CU(cudaFree(src));
+    gpu_private_free(src);
 }
 
 /* A large put by one thread may go by the copy engine; a strong signal of its own covers it, and
@@ -395,12 +395,12 @@ GPU_TEST(all_lsa_ranks_at_once, 1)
 {
     gin_at_t at;
     uint64_t *sums, *p = (uint64_t *)gpu_symmetric(gp, GIN_KIND_CUDA, 20480, &at);
-    CU(cudaMalloc(&sums, 4096));
+    GPU_PRIVATE(&sums, 4096);
     if (p == NULL || !gpu_dev(gp, NULL))
         return;
     everybody<<<1, 192, 0, gp->stream>>>(gp->dev, at, p, sums, gpu_rounds(gp, 300), gp->report);
     GPU_DONE(gp);
     gpu_dev_end(gp);
-    CU(cudaFree(sums));
+    gpu_private_free(sums);
     EXPECT_OK(gin_free(gp->comm, p));
 }

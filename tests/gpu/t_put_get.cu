@@ -178,8 +178,8 @@ static bool buffers(struct gpu *gp, struct memory *m)
     reqs.world_barriers = BLOCKS;
     m->in_p = (unsigned char *)gpu_symmetric(gp, GIN_KIND_CUDA, BLOCKS * REGION, &m->in);
     m->out_p = (unsigned char *)gpu_symmetric(gp, GIN_KIND_CUDA, BLOCKS * REGION, &m->out);
-    CU(cudaMalloc(&m->priv_in, BLOCKS * REGION));
-    CU(cudaMalloc(&m->priv_out, BLOCKS * REGION));
+    GPU_PRIVATE(&m->priv_in, BLOCKS * REGION);
+    GPU_PRIVATE(&m->priv_out, BLOCKS * REGION);
     return m->in_p != NULL && m->out_p != NULL && gpu_dev(gp, &reqs);
 }
 
@@ -188,8 +188,8 @@ static void no_buffers(struct gpu *gp, struct memory *m)
     gpu_dev_end(gp);
     EXPECT_OK(gin_free(gp->comm, m->in_p));
     EXPECT_OK(gin_free(gp->comm, m->out_p));
-    CU(cudaFree(m->priv_in));
-    CU(cudaFree(m->priv_out));
+    gpu_private_free(m->priv_in);
+    gpu_private_free(m->priv_out);
 }
 
 GPU_TEST(every_size_alignment_and_group, 1)
@@ -286,7 +286,7 @@ GPU_TEST(large_puts_of_one_thread, 1)
     gin_at_t in;
     unsigned long long *src;
     void *p = gpu_symmetric(gp, GIN_KIND_CUDA, 4 << 20, &in);
-    CU(cudaMalloc(&src, 4 << 20));
+    GPU_PRIVATE(&src, 4 << 20);
     for (int s = 0; p != NULL && s < 5 && gpu_dev(gp, NULL); s++) {
         by_one_thread<<<1, 256, 0, gp->stream>>>(gp->dev, in, (unsigned long long *)p, src,
                                                  large[s], gpu_rounds(gp, 120), gp->report);
@@ -295,7 +295,7 @@ GPU_TEST(large_puts_of_one_thread, 1)
         gpu_dev_end(gp);
     }
     EXPECT_OK(gin_free(gp->comm, p));
-    CU(cudaFree(src));
+    gpu_private_free(src);
 }
 
 /* ---- aligned words are never seen in part ---- */
@@ -352,7 +352,7 @@ GPU_TEST(aligned_words_are_whole, 1)
                 <<<2, 32, 0, gp->stream>>>(gp->dev, at, (unsigned long long *)p, n, gp->report);
         GPU_DONE(gp);
         gpu_dev_end(gp);
-        CU(cudaMemset(p, 0, 64));
+        gpu_fill(p, 0, 64);
         CU(cudaDeviceSynchronize());
         EXPECT_OK(gin_comm_barrier(gp->comm));
     }
