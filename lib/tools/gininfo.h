@@ -55,8 +55,11 @@ void info_print_text(FILE *f);
 int info_print_json(FILE *f);
 void info_free(void);
 
-void info_library(void);   /* version, build, libfabric and its providers, CUDA driver */
-void info_network(void);   /* the provider chosen, opened and tested */
+void info_library(void); /* version, build, libfabric and its providers, CUDA driver */
+void info_network(void); /* the provider chosen, opened and tested */
+struct gi_env;
+/* The provider's devices; opened: the one that it would take by itself. */
+void info_nics(const struct gi_env *env, const char *opened);
 void info_rdma(void);      /* ports of RDMA devices, and what forbids their use */
 void info_machine(void);   /* hwloc's view, huge pages, limits, system calls */
 void info_launchers(void); /* who started this process, by its environment */

@@ -151,6 +151,7 @@ void info_network(void)
         class(c);
         capabilities(c);
         notes(c->notes);
+        info_nics(&env, c->device);
         if (gi_ofi_environment_text()[0] != 0)
             info_add(SECTION, "variables set", INFO_PLAIN, NULL, "%s", gi_ofi_environment_text());
         gi_ofi_ops.close(domain);
