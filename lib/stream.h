@@ -12,8 +12,7 @@
 #include "devcomm_cuda.h"
 
 struct gi_stream_side {
-    struct gi_kernels *kernels; /* NULL: there are none, and why */
-    char why[200];
+    char why[200];                  /* there are no kernels; "": there are */
     int32_t *lsa_of;                /* by world rank, as kernels have it */
     struct gin_i_barriers barriers; /* likewise; of the pools only numbers mean something here */
     struct gin_i_pool *teams;

@@ -34,8 +34,8 @@ static int find(struct gi_on_stream *o, const gin_devcomm_t *dev)
     if (o->d != NULL)
         return GIN_OK;
     return gi_fail(GIN_ESTATE,
-                   "%s: the device communicator has been destroyed, or is of another process, or "
-                   "this library has no kernels (GINSHMEM_LOG=info says why)",
+                   "%s: the device communicator has been destroyed, is of another process, or one "
+                   "of too many (GINSHMEM_LOG=info says so)",
                    o->call);
 }
 
@@ -49,7 +49,7 @@ int gi_stream_enter(struct gi_on_stream *o, const char *call, enum gi_stream_ker
     if (st != GIN_OK)
         return st;
     o->s = o->d->stream;
-    if (o->s->kernels == NULL)
+    if (o->s->why[0] != 0)
         return no_kernels(o);
     if (context == GIN_ALL_CONTEXTS && !all)
         return gi_fail(GIN_EINVAL,
@@ -75,8 +75,7 @@ int gi_stream_enter(struct gi_on_stream *o, const char *call, enum gi_stream_ker
 
 int gi_stream_run(struct gi_on_stream *o, unsigned threads)
 {
-    int st = gi_stream_launch(o->d->kernel->gpu, o->s->kernels, o->job.kernel, o->stream, threads,
-                              &o->job);
+    int st = gi_stream_launch(o->d->kernel->gpu, o->job.kernel, o->stream, threads, &o->job);
     if (st != GIN_OK)
         gi_fail_context("%s", o->call);
     return st;

@@ -72,13 +72,13 @@ static void load(struct gi_devcomm *d, struct gi_stream_side *s)
         GI_STREAM_KERNELS(NAME)
 #undef NAME
     };
-    if (gi_kernels_image == NULL)
-        snprintf(s->why, sizeof(s->why), "the library was built without nvcc");
-    else if (gi_kernels_open(d->kernel->gpu, names, GI_STREAM_N, &s->kernels) != GIN_OK)
-        snprintf(s->why, sizeof(s->why), "%.190s", gin_last_error());
-    else if (!table_add(d))
+    if (!table_add(d))
         snprintf(s->why, sizeof(s->why), "this process has more than %u device communicators",
                  SLOTS);
+    else if (gi_kernels_image == NULL)
+        snprintf(s->why, sizeof(s->why), "the library was built without nvcc");
+    else if (gi_kernels_open(d->kernel->gpu, names, GI_STREAM_N) != GIN_OK)
+        snprintf(s->why, sizeof(s->why), "%.190s", gin_last_error());
     else
         return;
     gi_info("stream", "no operations on streams: %s", s->why);
@@ -127,10 +127,8 @@ void gi_streams_close(struct gi_devcomm *d)
     if (s == NULL)
         return;
     table_remove(d);
-    if (d->kernel != NULL) {
-        gi_kernels_close(d->kernel->gpu, s->kernels);
+    if (d->kernel != NULL)
         gi_gpu_host_free(d->kernel->gpu, s->report);
-    }
     free(s->lsa_of);
     free(s->teams);
     free(s);

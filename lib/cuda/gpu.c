@@ -12,6 +12,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "cuda/gpu_int.h"
+#include "cuda/launch.h"
 
 #if GI_HAVE_CUDA
 
@@ -189,6 +190,7 @@ void gi_gpu_close(struct gi_gpu *g)
 {
     if (g == NULL)
         return;
+    gi_kernels_close(g);
     gi_gpu_store_close(g);
     gi_gpu_stream_close(g, g->stream);
     if (g->retained)

@@ -23,6 +23,7 @@ struct gi_gpu {
     void *context;
     void *stream;               /* non-blocking; for gi_gpu_zero() and copies */
     struct gi_gpu_store *store; /* private memory that came from the driver */
+    struct gi_kernels *kernels; /* launch.c's, from their first use to the end */
     uint64_t granule;           /* of memory objects */
     bool host_atomics;          /* the GPU's atomics work on host memory, with the CPU's */
     bool fabric;                /* its objects have fabric handles, too */

@@ -88,12 +88,11 @@ NONE_INT(gi_gpu_copy_start, void *stream, uint64_t to, uint64_t from, uint64_t b
 NONE_INT(gi_gpu_copy_begin, struct gi_gpu *g, void *stream, uint64_t to, uint64_t from,
          uint64_t bytes, uint64_t stamp_addr, uint64_t stamp)
 NONE_INT(gi_gpu_stamp, void *stream, uint64_t addr, uint64_t value)
-NONE_INT(gi_kernels_open, struct gi_gpu *g, const char *const *names, unsigned n,
-         struct gi_kernels **kernels)
-NONE_VOID(gi_kernels_close, struct gi_gpu *g, struct gi_kernels *kernels)
+NONE_INT(gi_kernels_open, struct gi_gpu *g, const char *const *names, unsigned n)
+NONE_VOID(gi_kernels_close, struct gi_gpu *g)
 NONE_INT(gi_stream_usable, const struct gi_gpu *g, void *stream)
-NONE_INT(gi_stream_launch, const struct gi_gpu *g, const struct gi_kernels *kernels,
-         unsigned kernel, void *stream, unsigned threads, void *arg)
+NONE_INT(gi_stream_launch, const struct gi_gpu *g, unsigned kernel, void *stream, unsigned threads,
+         void *arg)
 NONE_INT(gi_stream_copy, const struct gi_gpu *g, void *stream, uint64_t to, uint64_t from,
          uint64_t bytes)
 NONE_INT(gi_gpu_allocation, struct gi_gpu *g, uint64_t addr, uint64_t *start, uint64_t *bytes)

@@ -46,14 +46,14 @@ static int load(struct gi_kernels *k, const char *const *names)
 }
 
 /* With the lock, and the context current. */
-static int take(struct gi_gpu *g, const char *const *names, unsigned n, struct gi_kernels **kernels)
+static int take(struct gi_gpu *g, const char *const *names, unsigned n)
 {
     struct gi_kernels *k = loaded;
     while (k != NULL && k->context != g->context)
         k = k->next;
     if (k != NULL) {
         k->users++;
-        *kernels = k;
+        g->kernels = k;
         return GIN_OK;
     }
     k = calloc(1, sizeof(*k) + n * sizeof(k->f[0]));
@@ -69,27 +69,30 @@ static int take(struct gi_gpu *g, const char *const *names, unsigned n, struct g
     }
     k->next = loaded;
     loaded = k;
-    *kernels = k;
+    g->kernels = k;
     return GIN_OK;
 }
 
-int gi_kernels_open(struct gi_gpu *g, const char *const *names, unsigned n,
-                    struct gi_kernels **kernels)
+int gi_kernels_open(struct gi_gpu *g, const char *const *names, unsigned n)
 {
     CUstreamCaptureMode mode;
+    if (g->kernels != NULL)
+        return GIN_OK;
     int st = gi_gpu_enter(g, &mode);
     if (st != GIN_OK)
         return st;
     pthread_mutex_lock(&lock);
-    st = take(g, names, n, kernels);
+    st = take(g, names, n);
     pthread_mutex_unlock(&lock);
     gi_gpu_leave(mode);
     return st;
 }
 
-void gi_kernels_close(struct gi_gpu *g, struct gi_kernels *k)
+void gi_kernels_close(struct gi_gpu *g)
 {
     CUstreamCaptureMode mode;
+    struct gi_kernels *k = g->kernels;
+    g->kernels = NULL;
     if (k == NULL)
         return;
     pthread_mutex_lock(&lock);
@@ -169,22 +172,24 @@ int gi_stream_usable(const struct gi_gpu *g, void *stream)
     if (r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
         return gi_fail(GIN_EINVAL, "the default stream cannot be used while a stream that it waits "
                                    "for is captured");
-    if (r != CUDA_SUCCESS)
+    if (r == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+        capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    else if (r != CUDA_SUCCESS)
         return gi_cu_fail(r, "cuStreamIsCapturing of stream %p", stream);
     if (capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
         return gi_fail(GIN_EINVAL, "the capture of stream %p has failed; end it first", stream);
     return GIN_OK;
 }
 
-int gi_stream_launch(const struct gi_gpu *g, const struct gi_kernels *k, unsigned kernel,
-                     void *stream, unsigned threads, void *arg)
+int gi_stream_launch(const struct gi_gpu *g, unsigned kernel, void *stream, unsigned threads,
+                     void *arg)
 {
     void *args[] = {arg};
     int pushed, st = enter(g, &pushed);
     if (st != GIN_OK)
         return st;
-    CUresult r =
-        gi_cu()->cuLaunchKernel(k->f[kernel], 1, 1, 1, threads, 1, 1, 0, stream, args, NULL);
+    CUresult r = gi_cu()->cuLaunchKernel(g->kernels->f[kernel], 1, 1, 1, threads, 1, 1, 0, stream,
+                                         args, NULL);
     return leave(pushed, gi_cu_fail(r, "cuLaunchKernel on stream %p", stream));
 }
 

@@ -16,18 +16,18 @@ struct gi_kernels;
 extern const void *const gi_kernels_image;
 
 /*
- * The kernels that `names` lists, for the GPU's context; shared by all who ask for this context,
- * with the same names. GIN_ENOTSUP with a reason where they cannot be had.
+ * Make gpu->kernels: what `names` lists, shared by all GPUs of this context, with the same names.
+ * They stay until the GPU is closed: unloading waits for all kernels, which may wait for this rank.
+ * A failure leaves NULL, and may be tried again.
  */
-int gi_kernels_open(struct gi_gpu *gpu, const char *const *names, unsigned n,
-                    struct gi_kernels **kernels);
-void gi_kernels_close(struct gi_gpu *gpu, struct gi_kernels *kernels); /* NULL is fine */
+int gi_kernels_open(struct gi_gpu *gpu, const char *const *names, unsigned n);
+void gi_kernels_close(struct gi_gpu *gpu);
 
 /* Whether work for this GPU may be given to a program's stream now; NULL: the default stream. */
 int gi_stream_usable(const struct gi_gpu *gpu, void *stream);
 /* One block; `arg` is the kernel's one argument and is copied. */
-int gi_stream_launch(const struct gi_gpu *gpu, const struct gi_kernels *kernels, unsigned kernel,
-                     void *stream, unsigned threads, void *arg);
+int gi_stream_launch(const struct gi_gpu *gpu, unsigned kernel, void *stream, unsigned threads,
+                     void *arg);
 /* Between addresses that the GPU knows, one of them at least in GPU memory. */
 int gi_stream_copy(const struct gi_gpu *gpu, void *stream, uint64_t to, uint64_t from,
                    uint64_t bytes);

@@ -6,6 +6,8 @@
 __attribute__((constructor)) static void load_at_once(void)
 {
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    /* nor behind that one in a queue to the GPU that two streams share */
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
 }
 
 int gpu_count(char *why, size_t n)
