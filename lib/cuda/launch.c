@@ -139,12 +139,19 @@ static bool is_default(void *stream)
            stream == (void *)CU_STREAM_PER_THREAD;
 }
 
+static int capture_failed(void *stream)
+{
+    return gi_fail(GIN_EINVAL, "the capture of stream %p has failed; end it first", stream);
+}
+
 /* Of the default streams each context has its own: the program's current one is meant. */
 static int in_context(const struct gi_gpu *g, void *stream)
 {
     CUcontext mine = NULL;
     CUresult r = is_default(stream) ? gi_cu()->cuCtxGetCurrent(&mine)
                                     : gi_cu()->cuStreamGetCtx(stream, &mine);
+    if (r == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) /* the driver says nothing else of it then */
+        return capture_failed(stream);
     if (r != CUDA_SUCCESS) {
         const char *name = NULL;
         gi_cu()->cuGetErrorName(r, &name);
@@ -177,7 +184,7 @@ int gi_stream_usable(const struct gi_gpu *g, void *stream)
     else if (r != CUDA_SUCCESS)
         return gi_cu_fail(r, "cuStreamIsCapturing of stream %p", stream);
     if (capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
-        return gi_fail(GIN_EINVAL, "the capture of stream %p has failed; end it first", stream);
+        return capture_failed(stream);
     return GIN_OK;
 }
 

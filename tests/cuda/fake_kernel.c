@@ -130,6 +130,8 @@ API CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
         *context = fake_current();
     else if (t != NULL)
         *context = fake_context(t->device);
+    if (t != NULL && t->capturing == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+        LEAVE(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED); /* as drivers have it */
     LEAVE(stream == NULL || t != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
 }
 
