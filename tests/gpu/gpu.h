@@ -178,6 +178,8 @@ void *gpu_symmetric(struct gpu *gp, gin_kind_t kind, size_t bytes, gin_at_t *at)
  */
 bool gpu_net(void);
 bool gpu_net_host(void);
+/* Whether that leaves a test nothing to do, which is said: it works by plain loads and stores. */
+bool gpu_net_skips(const struct gpu *gp, const char *test);
 /* Memory of this rank's own, GPU memory unless gpu_net_host(). */
 void *gpu_private(size_t bytes);
 void gpu_private_free(void *p);

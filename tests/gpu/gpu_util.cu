@@ -62,6 +62,13 @@ bool gpu_net_host(void)
     return gpu_net() && strcmp(getenv("GPU_NET"), "host") == 0;
 }
 
+bool gpu_net_skips(const struct gpu *gp, const char *test)
+{
+    if (gpu_net() && gp->rank == 0)
+        printf("SKIP %s: it takes plain loads and stores of peers' memory\n", test);
+    return gpu_net();
+}
+
 void *gpu_private(size_t bytes)
 {
     void *p = NULL;

@@ -177,6 +177,8 @@ GPU_TEST(plain_stores_and_the_two_halves, 1)
 {
     gin_devcomm_reqs_t reqs;
     gin_at_t at;
+    if (gpu_net_skips(gp, "plain_stores_and_the_two_halves"))
+        return;
     gpu_reqs(&reqs);
     reqs.lsa_barriers = BLOCKS;
     void *p = gpu_symmetric(gp, GIN_KIND_CUDA, BLOCKS * 8192, &at);

@@ -286,6 +286,8 @@ GPU_TEST(signals_release_the_blocks_stores, 1)
 {
     gin_at_t at;
     unsigned *src;
+    if (gpu_net_skips(gp, "signals_release_the_blocks_stores"))
+        return;
     void *p = gpu_symmetric(gp, GIN_KIND_CUDA, 8192, &at);
     GPU_PRIVATE(&src, 4096);
     if (p == NULL || !gpu_dev(gp, NULL))
@@ -394,6 +396,8 @@ __global__ void everybody(gin_devcomm_t dev, gin_at_t at, uint64_t *mine, uint64
 GPU_TEST(all_lsa_ranks_at_once, 1)
 {
     gin_at_t at;
+    if (gpu_net_skips(gp, "all_lsa_ranks_at_once"))
+        return;
     uint64_t *sums, *p = (uint64_t *)gpu_symmetric(gp, GIN_KIND_CUDA, 20480, &at);
     GPU_PRIVATE(&sums, 4096);
     if (p == NULL || !gpu_dev(gp, NULL))
