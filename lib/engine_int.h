@@ -44,8 +44,8 @@ struct gi_request {
     struct gin_i_op op;
     uint64_t ticket;
     uint64_t *word; /* of the action in host memory, or NULL */
-    uint64_t
-        gpu_word; /* of the action or an atomic, in GPU memory; 0: none, or its owner does it */
+    /* Of the action or an atomic, in GPU memory; 0: none, or its owner does it. */
+    uint64_t gpu_word;
     enum gin_i_amo_op word_op;
     bool ask;  /* the word's owner is to do it */
     bool sets; /* by a copy that is under way or done */
@@ -134,7 +134,7 @@ int gi_engine_step(const struct gi_job *j, struct gi_request *q);
 int gi_engine_act(const struct gi_job *j, struct gi_request *q);
 
 /* engine_far.c */
-/* May kernels of d use the network? And for a rank: GIN_OK, or the recorded reason. */
+/* May kernels of d use the network? */
 bool gi_far_is_open(const struct gi_devcomm *d);
 /* The network's side of a ring, before its engine serves it; and when its context is closed. */
 int gi_far_open(const struct gi_devcomm *d, struct gi_ring *r, uint32_t rings);

@@ -20,9 +20,8 @@
 #include "net_wait.h"
 
 #define ROUND_NS 1000000000u /* ... that often */
-#define RAILS_NS                                                                     \
-    30000000000u /* time for all to answer on every rail: who is silent is elsewhere \
-                  */
+/* Time for all to answer on every rail: who is silent is elsewhere. */
+#define RAILS_NS 30000000000u
 
 /* A rank's devices, by rail. */
 struct devices {

@@ -11,7 +11,7 @@
  *   core_msg.c     messages out, credits, acks      core_am.c      messages in, validation
  *   core_bundle.c  many small puts in one message   core_prompt.c  puts with word of delivery
  *   core_watch.c   peers that fall silent           core_error.c   lost peers, refusals
- *   core_settle.c  fence, quiet                   core_stage*.c  what goes by way of slabs
+ *   core_settle.c  fence, quiet                     core_stage*.c  what goes by way of slabs
  *   core_stripe.c  puts over several rails          core_epoch.c   strong signals by counting
  *
  * Life of an operation. It gets the context's next number and stands in two queues, of the context
