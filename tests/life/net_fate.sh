@@ -8,9 +8,9 @@
 #   net_fate.sh --badkey [PROVIDER...]        a write of rank 1 carries a wrong key: nobody dies
 #   net_fate.sh --long N [SEED [PROVIDER...]] N of them at random, at random moments
 #
-# A run has FATE_SECONDS (120). A provider is libfabric's name or "-", the library's choice, or contract=NAME: what stands in for a
-# provider whose device is not here (tests/providers/contract). Links can be cut where hosts can have
-# networks of their own (root); else they are names.
+# A run has FATE_SECONDS (120). A provider is libfabric's name or "-", the library's choice, or
+# contract=NAME: what stands in for a provider whose device is not here (tests/providers/contract).
+# Links can be cut where hosts can have networks of their own (root); else they are names.
 # shellcheck disable=SC2153
 set -u
 GINRUN=$(readlink -f "${GINRUN:-./ginrun}")
