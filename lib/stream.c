@@ -165,7 +165,7 @@ static int check_barrier(const struct gi_on_stream *o, gin_barrier_t which, uint
                        o->call, index, p->count);
     if (p->n == 0)
         return gi_fail(GIN_ESTATE, "%s: this rank is no member of the barrier's team", o->call);
-    if (p->beyond >= 0)
+    if (p->beyond >= 0 && p->net == 0)
         return gi_fail(GIN_ENOTSUP, "%s: kernels of this rank cannot meet rank %" PRId32, o->call,
                        p->beyond);
     return GIN_OK;

@@ -336,6 +336,7 @@ static void by_network(struct mp *mp, gin_devcomm_reqs_t *reqs)
     EXPECT_OK(gin_put_value_on_stream(b.dev, 0, b.world, b.right, behind(b.at, 16), 77, 8,
                                       gin_set_at(behind(b.at, 24), 5), b.stream));
     EXPECT_OK(gin_wait_signal_at_on_stream(b.dev, 0, behind(b.at, 24), 5, NULL, b.stream));
+    EXPECT_OK(gin_barrier_on_stream(b.dev, gin_barrier_world(), 0, GIN_FENCE_ALL, b.stream));
     meet(&b);
     EXPECT_EQ_U64(w[0], 42);
     EXPECT_EQ_U64(w[1], 40);
