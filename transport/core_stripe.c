@@ -170,6 +170,7 @@ static int open_side(struct gi_core_side *s, const struct gi_core_ctx_config *co
     struct gi_net_lane_config lc = {.context = ctx->tag,
                                     .depth = config->depth,
                                     .shared = config->shared,
+                                    .traffic = config->traffic,
                                     .handler = {.arg = s,
                                                 .done = done,
                                                 .failed = failed,
