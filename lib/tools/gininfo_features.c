@@ -143,23 +143,28 @@ enum info_state info_check_multimem(char *why, size_t n)
 enum info_state info_check_dmabuf(char *why, size_t n)
 {
     if (!HAVE_DECL_FI_MR_DMABUF || gi_ofi_version() < (1u << 16 | 20))
-        return info_said(false, why, n, "",
-                         "libfabric is older than 1.20, or was when this was built: GPU memory is "
-                         "registered by nvidia-peermem or copied through the host");
+        return info_said(
+            false, why, n, "",
+            "libfabric is older than 1.20, or was when this was built; not needed: GPU memory "
+            "is copied through the host in this version");
     if (!info_kernel(5, 12))
         return info_said(false, why, n, "", "the kernel is older than 5.12");
     if (!all_have(DMABUF, why, n,
                   "does not export memory: it takes NVIDIA's open kernel modules, 515 or later"))
         return INFO_MISSING;
-    return info_said(true, why, n, "libfabric, kernel and driver have it", "");
+    return info_said(true, why, n,
+                     "libfabric, kernel and driver have it; not used: GPU memory is copied through "
+                     "the host in this version",
+                     "");
 }
 
 enum info_state info_check_peermem(char *why, size_t n)
 {
     bool there = access("/sys/module/nvidia_peermem", F_OK) == 0;
-    return info_said(there, why, n, "the module is loaded",
-                     "the module is not loaded: without DMA-BUF, RDMA devices do not reach GPU "
-                     "memory; modprobe nvidia-peermem");
+    return info_said(
+        there, why, n, "the module is loaded; not used in this version",
+        "the module is not loaded; not needed: GPU memory is copied through the host in "
+        "this version");
 }
 
 /* ---- launchers and tools ---- */
