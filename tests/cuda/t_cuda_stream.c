@@ -324,8 +324,10 @@ static void by_network(struct mp *mp, gin_devcomm_reqs_t *reqs)
         MP_SKIP("no kernels: tests/cuda/emulated.sh");
     if (!up_in(mp, &b, reqs, GIN_KIND_HOST))
         return;
-    for (int i = 0; i < (int)(sizeof(sizes) / sizeof(sizes[0])); i++)
+    for (int i = 0; i < (int)(sizeof(sizes) / sizeof(sizes[0])); i++) {
         move(&b, sizes[i], i);
+        barrier(&b);
+    }
     uint64_t *w = (uint64_t *)(void *)b.p;
     memset(b.p, 0, 64);
     meet(&b);
