@@ -176,6 +176,13 @@ static void poll(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
     }
 }
 
+/* It has waited until all in front of it is at its target; what others posted meanwhile, which may
+ * never end, is not its matter. */
+static bool is_settled(const struct gi_request *q)
+{
+    return q->op.op == GIN_I_DESC_FENCE || q->op.op == GIN_I_DESC_QUIET;
+}
+
 /* Complete ones at the head leave; what waited for the head acts when it is there. */
 static bool retire(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
 {
@@ -192,7 +199,10 @@ static bool retire(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *r)
             break;
         r->fenced = r->fenced && q->op.op != GIN_I_DESC_FENCE;
         r->first = q->next;
-        r->done += !gi_request_is_late(r, q);
+        if (!gi_request_is_late(r, q)) {
+            r->done++;
+            r->settled = is_settled(q) ? r->done : r->settled;
+        }
         r->held--;
         give(e, q);
         any = true;
