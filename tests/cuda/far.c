@@ -83,6 +83,30 @@ MP_TEST_OPT(nobody_leaves_early, .ranks = "3 5", .hosts = "ABBCA", .only = MP_TH
     EXPECT_OK(gin_comm_barrier(mp->comm));
 }
 
+/* What waits is not kept by what others post meanwhile. */
+MP_TEST_OPT(quiet_among_others, .ranks = "2", .hosts = "AB", .deadline = 240)
+{
+    struct far_run run;
+    if (!prepare(mp, &run, false))
+        return;
+    far_quiet(&run);
+    judge(&run);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
+/* Who cannot tell the others that it has come does not wait for them. */
+MP_TEST_OPT(barriers_of_dead_contexts, .ranks = "2", .hosts = "AB", .only = MP_THREADS,
+            .deadline = 240)
+{
+    struct far_run run;
+    if (!prepare(mp, &run, false))
+        return;
+    if (mp->rank == 0)
+        far_dead(&run);
+    judge(&run);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
 /* A kernel that waits for ever is released. */
 MP_TEST_OPT(abort_releases_kernels, .ranks = "2", .hosts = "AB", .bare = true, .deadline = 240)
 {

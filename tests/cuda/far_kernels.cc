@@ -149,6 +149,39 @@ static void stuck(void *arg)
     SAME(gin_quiet(&g, gin_thread()) == GIN_EAGAIN, 0);
 }
 
+/* The first block's quiet ends, though the others, in the same context, put until it has. */
+static void quiet(void *arg)
+{
+    const struct block *b = (const struct block *)arg;
+    struct far_run *run = b->run;
+    gin_t g;
+    if (emu_me.linear != 0 || !OK(gin_open(&run->dev, 0, &g)))
+        return;
+    const int right = (g.rank + 1) % g.size;
+    const gin_at_t at = at_plus(run->in, b->index * FAR_BYTES);
+    for (int i = 0;
+         b->index == 0 ? i < run->rounds : __atomic_load_n(&run->status, __ATOMIC_RELAXED) == 0;
+         i++) {
+        OK(gin_put_value(&g, gin_thread(), gin_world(&g), right, at, 7, 8, gin_no_action()));
+        if (b->index == 0)
+            OK(gin_quiet(&g, gin_thread()));
+    }
+    if (b->index == 0)
+        __atomic_store_n(&run->status, 1, __ATOMIC_RELAXED);
+}
+
+static void dead(void *arg)
+{
+    const struct block *b = (const struct block *)arg;
+    gin_t g;
+    if (emu_me.linear != 0 || !OK(gin_open(&b->run->dev, b->index, &g)))
+        return;
+    gin_i_ring_abandon(g.ring, GIN_ENET);
+    SAME(gin_barrier(&g, gin_thread(), gin_barrier_world(), b->index, GIN_ORDER_ACQ_REL,
+                     GIN_FENCE_NONE),
+         GIN_ENET);
+}
+
 static void launch(struct far_run *run, void (*kernel)(void *), uint32_t threads)
 {
     struct block block[FAR_BLOCKS];
@@ -180,4 +213,14 @@ void far_barriers(struct far_run *run)
 void far_stuck(struct far_run *run)
 {
     launch(run, stuck, 1);
+}
+
+void far_quiet(struct far_run *run)
+{
+    launch(run, quiet, 1);
+}
+
+void far_dead(struct far_run *run)
+{
+    launch(run, dead, 1);
 }

@@ -26,6 +26,8 @@ extern "C" {
 void far_exchange(struct far_run *run); /* all operations, FAR_BLOCKS blocks at once */
 void far_barriers(struct far_run *run); /* nobody leaves before all have come */
 void far_stuck(struct far_run *run);    /* waits for what never comes */
+void far_quiet(struct far_run *run);    /* one waits for its own, while others go on and on */
+void far_dead(struct far_run *run);     /* barriers of contexts that are dead */
 #ifdef __cplusplus
 }
 #endif

@@ -92,11 +92,12 @@ GIN_DEV void gin_i_barrier_arrive(const struct gin_i_pool *p, const struct gin_i
     }
 }
 
-/* For long. */
+/* For long. also: the error word of the context that the arrivals take, or NULL. */
 GIN_DEV_CALL int gin_i_barrier_wait_long(const uint64_t *word, uint64_t round,
-                                         const uint64_t *error, uint64_t timeout_ns, int poll)
+                                         const uint64_t *error, const uint64_t *also,
+                                         uint64_t timeout_ns, int poll)
 {
-    struct gin_i_pause pause = gin_i_pause_begin(error, NULL, timeout_ns);
+    struct gin_i_pause pause = gin_i_pause_begin(error, also, timeout_ns);
     int st = GIN_OK;
     while (gin_i_ld_relaxed_sys(word) < round) {
         if (poll)
@@ -142,7 +143,7 @@ GIN_DEV int gin_i_barrier_wait(const gin_t *g, const struct gin_i_pool *p,
         const uint64_t *word = inbox + gin_i_member(p, i);
         int poll = gin_i_dev_poll(c->opt);
         if (GIN_UNLIKELY(!gin_i_barrier_soon(word, round, poll ? 1 : GIN_I_BARRIER_POLLS)))
-            st = gin_i_barrier_wait_long(word, round, gin_i_error_word(g),
+            st = gin_i_barrier_wait_long(word, round, gin_i_error_word(g), NULL,
                                          gin_i_barrier_deadline(g, c->opt), poll);
         if (c->acquire)
             gin_i_ld_acquire_sys(word);
@@ -227,8 +228,8 @@ GIN_DEV struct gin_i_ring *gin_i_barrier_ring(const gin_t *g)
 }
 
 /* Tell the rank 2^step further on. What I have heard of goes along. */
-GIN_DEV int gin_i_barrier_tell(const gin_t *g, const struct gin_i_pool *p, uint64_t row,
-                               uint32_t step, uint64_t round)
+GIN_DEV int gin_i_barrier_tell(const gin_t *g, struct gin_i_ring *ring, const struct gin_i_pool *p,
+                               uint64_t row, uint32_t step, uint64_t round)
 {
     uint32_t to = (uint32_t)((p->me + ((uint64_t)1 << step)) % p->n);
     uint64_t slot = gin_i_nc_u64(&p->peers[to]);
@@ -236,7 +237,6 @@ GIN_DEV int gin_i_barrier_tell(const gin_t *g, const struct gin_i_pool *p, uint6
         gin_i_st_release_sys((uint64_t *)(slot + row) + step, round);
         return GIN_OK;
     }
-    struct gin_i_ring *ring = gin_i_barrier_ring(g);
     struct gin_i_op o;
     gin_i_op_begin(&o, GIN_I_DESC_SIGNAL, (int)gin_i_nc_u32(&p->world_of[to]));
     o.flags = GIN_I_DESC_ADD_AT;
@@ -253,15 +253,17 @@ GIN_DEV int gin_i_barrier_steps(const gin_t *g, const struct gin_i_pool *p, uint
 {
     const uint64_t *inbox = (const uint64_t *)(gin_i_nc_u64(&p->peers[p->me]) + row);
     uint32_t steps = (uint32_t)(p->net >> 32), n = (uint32_t)gin_i_ld_relaxed_gpu(told);
+    struct gin_i_ring *ring = gin_i_barrier_ring(g);
+    const uint64_t *dead = ring != NULL ? &ring->host->error : NULL; /* then nobody is told */
     int st = GIN_OK, poll = gin_i_dev_poll(c->opt);
 #pragma unroll 1
     for (uint32_t k = 0; st == GIN_OK && k < steps; k++) {
         if (n <= k) {
-            st = gin_i_barrier_tell(g, p, row, k, round);
+            st = gin_i_barrier_tell(g, ring, p, row, k, round);
             n += st == GIN_OK;
         }
         if (st == GIN_OK && !gin_i_barrier_soon(inbox + k, round, poll ? 1 : GIN_I_BARRIER_POLLS))
-            st = gin_i_barrier_wait_long(inbox + k, round, gin_i_error_word(g),
+            st = gin_i_barrier_wait_long(inbox + k, round, gin_i_error_word(g), dead,
                                          gin_i_barrier_deadline(g, c->opt), poll);
         gin_i_ld_acquire_sys(inbox + k);
     }
