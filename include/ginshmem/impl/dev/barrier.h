@@ -272,8 +272,9 @@ GIN_DEV int gin_i_barrier_steps(const gin_t *g, const struct gin_i_pool *p, uint
 }
 
 /* By the lanes of the leader's warp: where a member is beyond loads and stores. */
-GIN_DEV_CALL int gin_i_barrier_far(const gin_t *g, const struct gin_i_group *q,
-                                   const struct gin_i_pool *p, const struct gin_i_barrier_call *c)
+GIN_DEV_CALL int gin_i_barrier_far_of(const gin_t *g, const struct gin_i_group *q,
+                                      const struct gin_i_pool *p,
+                                      const struct gin_i_barrier_call *c)
 {
     const uint64_t odd = GIN_I_ROUND_BUSY | GIN_I_ROUND_ARRIVED | GIN_I_ROUND_INSIDE;
     struct gin_i_round *r = &p->rounds[c->index];
@@ -295,6 +296,17 @@ GIN_DEV_CALL int gin_i_barrier_far(const gin_t *g, const struct gin_i_group *q,
     if (q->lane == 0)
         gin_i_st_relaxed_gpu(&r->state, round << 2 | (st != GIN_OK ? GIN_I_ROUND_ARRIVED : 0u));
     return st;
+}
+
+/* With copies: what a function gets the address of is kept in memory, on the near way, too. */
+GIN_DEV int gin_i_barrier_far(const gin_t *g, const struct gin_i_group *q,
+                              const struct gin_i_pool *p, const struct gin_i_barrier_call *c)
+{
+    gin_t bound = *g;
+    struct gin_i_group group = *q;
+    struct gin_i_pool pool = *p;
+    struct gin_i_barrier_call call = *c;
+    return gin_i_barrier_far_of(&bound, &group, &pool, &call);
 }
 
 /* ---- the calls ---- */
