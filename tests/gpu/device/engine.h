@@ -304,7 +304,7 @@ DEVICE void test_moving(struct env *e)
  * on where it was. */
 DEVICE void test_stalled(struct env *e)
 {
-    gin_t *g = &e->g;
+    gin_t *g = &e->g, all;
     gin_wait_opt_t once = {0, 0, 1}, soon = {1000000, 0, 0};
     gin_at_t far = gin_at(fake_window(FAKE_FAR), 128);
     volatile uint64_t *mine = (volatile uint64_t *)gin_local_ptr(g, far);
@@ -325,6 +325,12 @@ DEVICE void test_stalled(struct env *e)
     CHECK(gin_quiet_x(g, e->grp, &once), GIN_EAGAIN);
     CHECK(gin_quiet_x(g, e->grp, &soon), GIN_ETIMEDOUT);
     CHECK(gin_barrier_x(g, e->grp, gin_barrier_world(), 1, GIN_ORDER_ACQ_REL, GIN_FENCE_ALL, &once),
+          GIN_EAGAIN);
+    CHECK_OK(gin_open(&e->l->dev, GIN_ALL_CONTEXTS, &all));
+    CHECK(gin_flush_x(&all, e->grp, &once), GIN_EAGAIN);
+    CHECK(gin_quiet_x(&all, e->grp, &once), GIN_EAGAIN);
+    CHECK(gin_barrier_x(&all, e->grp, gin_barrier_world(), 1, GIN_ORDER_ACQ_REL, GIN_FENCE_ALL,
+                        &once),
           GIN_EAGAIN);
     CHECK(gin_barrier_x(g, e->grp, gin_barrier_world(), 1, GIN_ORDER_ACQ_REL, GIN_FENCE_GET, &soon),
           GIN_ETIMEDOUT);

@@ -192,26 +192,35 @@ GIN_DEV int gin_i_barrier_odd(const gin_t *g, const struct gin_i_group *q, uint6
 
 /*
  * The state as it was before it was claimed, and whether the engine has something to do; with a
- * release of what comes after it. What has to be read is on its way while that fence lasts.
+ * release of what comes after it. What has to be read is on its way while that fence lasts. Of all
+ * contexts each lane looks at some; a ring that is settled as GPU memory knows it needs no engine.
  */
 GIN_DEV uint64_t gin_i_barrier_claim(const gin_t *g, const struct gin_i_group *q, uint64_t *state,
                                      const struct gin_i_barrier_call *c, int release)
 {
-    uint64_t was = 0;
+    uint64_t was = 0, busy = 0;
     struct gin_i_16 posted = {0, 0};
-    if (q->lane == 0) {
+    const int all = c->complete && g->ring == NULL && gin_i_has_rings(g);
+    const struct gin_i_ring *ring = q->lane == 0 ? g->ring : NULL;
+    if (q->lane == 0)
         was = gin_i_atom_or_gpu(state, GIN_I_ROUND_INSIDE);
-        if (c->complete && g->ring != NULL)
-            posted = gin_i_ld128_relaxed_gpu(&g->ring->ticket);
-    }
+    if (all)
+        ring = gin_i_nth_ring(g->dc, q->lane);
+    if (c->complete && ring != NULL)
+        posted = gin_i_ld128_relaxed_gpu(&ring->ticket);
+    if (all) /* where there are more contexts than lanes */
+        busy = gin_i_rings_busy(g->dc, q->lane + q->lanes, q->lanes);
     /* where nobody is to be told, puts are to be complete all the same */
-    if (release || (c->complete > 1 && q->lane == 0))
+    if (release || (c->complete > 1 && (q->lane == 0 || all)))
         gin_i_fence_sys();
-    else if (c->complete && q->lane == 0) /* what another block saw complete is so for this one */
-        gin_i_fence_gpu();
+    else if (c->complete && (q->lane == 0 || all)) /* what another block saw complete */
+        gin_i_fence_gpu();                         /* is so for this one */
     uint64_t zero = gin_i_zero_from_here();
     was |= zero;
-    if ((posted.a | zero) != posted.b || (c->complete && g->ring == NULL && gin_i_has_rings(g)))
+    busy |= (posted.a | zero) ^ posted.b;
+    if (all)
+        busy = (uint64_t)gin_i_group_or(q, busy != 0);
+    if (busy != 0)
         was |= GIN_I_ROUND_BUSY;
     return gin_i_group_share(q, was);
 }

@@ -150,6 +150,31 @@ GIN_DEV int gin_i_complete_ring(struct gin_i_ring *r, const uint64_t *error, int
     return gin_i_ring_quiet(r, error, timeout_ns);
 }
 
+/* That of context i, or NULL. */
+GIN_DEV const struct gin_i_ring *gin_i_nth_ring(const struct gin_i_dc *dc, uint32_t i)
+{
+    const struct gin_i_ctx *ctx = (const struct gin_i_ctx *)gin_i_nc_u64(&dc->ctx);
+    return i < gin_i_nc_u32(&dc->n_contexts) ? (const struct gin_i_ring *)gin_i_nc_u64(&ctx[i].ring)
+                                             : NULL;
+}
+
+/* 0: nothing is outstanding in contexts `from`, from + step .., as was seen before. No branch, so
+ * that several loads are on their way. */
+GIN_DEV uint64_t gin_i_rings_busy(const struct gin_i_dc *dc, uint32_t from, uint32_t step)
+{
+    const uint32_t n = gin_i_nc_u32(&dc->n_contexts);
+    uint64_t busy = 0;
+#pragma unroll 4
+    for (uint32_t i = from; i < n; i += step) {
+        const struct gin_i_ring *r = gin_i_nth_ring(dc, i);
+        struct gin_i_16 v = {0, 0};
+        if (r != NULL)
+            v = gin_i_ld128_relaxed_gpu(&r->ticket);
+        busy |= v.a ^ v.b;
+    }
+    return busy;
+}
+
 /* Of a context, or with ctx NULL of all. timeout_ns 0: the device communicator's. */
 GIN_DEV_CALL int gin_i_complete_rings(const struct gin_i_dc *dc, const struct gin_i_ctx *ctx,
                                       int flush, uint64_t timeout_ns, int poll)
@@ -157,8 +182,11 @@ GIN_DEV_CALL int gin_i_complete_rings(const struct gin_i_dc *dc, const struct gi
     const uint64_t *error = (const uint64_t *)gin_i_nc_u64(&dc->error);
     uint32_t n = ctx != NULL ? 1 : gin_i_nc_u32(&dc->n_contexts);
     int st = GIN_OK;
-    if (ctx == NULL)
+    if (ctx == NULL) {
         ctx = (const struct gin_i_ctx *)gin_i_nc_u64(&dc->ctx);
+        n = gin_i_rings_busy(dc, 0, 1) != 0 ? n : 0; /* then only the fence is left */
+        flush = n != 0 && flush;
+    }
     if (timeout_ns == 0)
         timeout_ns = gin_i_nc_u64(&dc->wait_timeout_ns);
     for (uint32_t i = 0; st == GIN_OK && i < n; i++)
