@@ -3,7 +3,8 @@
  * A small put that quiet follows at once, on an ordered network: the write itself asks for word of
  * its delivery, which then comes back without a message behind it to ask for, and without the
  * target's engine. What was written before is delivered, too, so the word proves all of that; but
- * not what the target's engine has to do: messages, and signals that came as immediates.
+ * not what the target's engine has to do: messages, those of signals that wait for other rails,
+ * too, and signals that came as immediates.
  *
  * Word of delivery costs the target a message, so only those ask who will want it: peers to whom a
  * quiet followed each of the last few puts that went out by themselves.
@@ -22,7 +23,8 @@ void gi_core_proven(struct gi_core_peer *p, uint64_t to)
 
 static bool engine_is_behind(const struct gi_core_peer *p)
 {
-    return p->out.sent != p->out.acked || p->bundle.bytes != 0 || gi_core_imms_unproven(p);
+    return p->out.sent != p->out.acked || p->bundle.bytes != 0 || p->apart != 0 ||
+           gi_core_imms_unproven(p);
 }
 
 /* For a put without action that goes out by itself: NULL, or the piece whose delivery is told. */

@@ -19,10 +19,12 @@ static bool is_clean(const struct gi_core_peer *p)
     return p->first == NULL && p->loose.lo == 0 && p->out.sent == p->out.acked && p->echo.want == 0;
 }
 
-/* Up to which number an echo that is sent now proves. */
+/* Up to which number an echo that is sent now proves. A signal that waits for other rails will be
+ * behind it, though what it belongs to is posted. */
 static uint64_t cover_now(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
 {
-    const struct gi_core_op *op = ctx->plan->ordered ? p->unposted : p->first;
+    bool behind = ctx->plan->ordered && p->apart == 0;
+    const struct gi_core_op *op = behind ? p->unposted : p->first;
     if (ctx->mutate & GI_CORE_MUTATE_ECHO)
         return p->issued;
     return op != NULL ? op->seq - 1 : p->issued;
@@ -58,7 +60,7 @@ bool gi_core_imms_unproven(const struct gi_core_peer *p)
  * it would cost as much as the bundle. */
 bool gi_core_echo_rides(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
-    bool last = p->unposted == NULL || (ctx->mutate & GI_CORE_MUTATE_RIDES);
+    bool last = (p->unposted == NULL && p->apart == 0) || (ctx->mutate & GI_CORE_MUTATE_RIDES);
     return p->echo.want != 0 && p->echo.msgs == 0 && last && !(ctx->mutate & GI_CORE_MUTATE_QUIET);
 }
 

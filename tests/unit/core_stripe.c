@@ -125,12 +125,15 @@ static unsigned run_fence(struct bed *b)
 static unsigned run_quiet(struct bed *b)
 {
     unsigned violations = 0;
-    uint64_t counter = 0;
+    uint64_t counter = 0, signals = 0;
     for (uint64_t i = 0; i < ROUNDS; i++) {
         uint64_t bytes = FROM + pt_below(&b->random, PART - FROM), at = i * PART;
         memset(b->rank[0].memory + SRC + at, (int)i + 1, bytes);
         struct gi_core_put p = bed_make_put(b, 0, at, SRC + at, bytes);
         p.counter = &counter;
+        if (i % 4 != 0)
+            p.action = bed_slot(0, 1, i % 4 == 3);
+        signals += i % 4 != 0;
         EXPECT_EQ_INT(bed_put(b, 0, 1, &p), GIN_OK);
         if (i % 2 != 0) {
             EXPECT_EQ_INT(bed_flush(b, 0), GIN_OK);
@@ -138,7 +141,7 @@ static unsigned run_quiet(struct bed *b)
         }
         EXPECT_EQ_INT(bed_quiet(b, 0, i % 3 ? 1 : GI_CORE_ALL), GIN_OK);
         violations += counter != i + 1 || !filled(b, at, bytes, (unsigned char)(i + 1));
-        violations += !gi_core_is_clean(b->rank[0].ctx, 1);
+        violations += !gi_core_is_clean(b->rank[0].ctx, 1) || bed_signal(b, 1, 0) != signals;
     }
     return violations;
 }
