@@ -97,6 +97,9 @@ static int tell(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_stage
 {
     const struct gi_core_stage *g = ctx->core->stage;
     struct gi_core_msg m;
+    /* What is bundled is older, and must not come behind what the peer has to wait for. */
+    if (p->bundle.bytes != 0 && !gi_core_bundle_send(ctx, p))
+        return GIN_EAGAIN;
     if (o->room == GI_STAGE_OUT_CELL)
         return tell_put(ctx, p, o);
     gi_core_msg_init(ctx, &m, GI_CORE_MSG_STAGED);
