@@ -96,6 +96,7 @@ struct gi_stage_get {
 struct gi_stage_out {
     uint8_t state, room; /* COPY: on its way to the slab; OVER: there, or sent */
     bool counted;        /* among its operation's pieces */
+    bool answers;        /* it is an answer */
     char *slab;
     uint64_t ticket;
     struct gi_core_op *op; /* NULL: an answer */

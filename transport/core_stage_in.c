@@ -229,10 +229,11 @@ void gi_core_stage_begin(struct gi_core_ctx *ctx, struct gi_core_peer *p,
 static void end_get(struct gi_core_ctx *ctx, struct gi_stage_get *e)
 {
     struct gi_core_op *op = e->op;
+    struct gi_core_peer *p = op->peer;
     e->op = NULL;
     op->pieces--;
-    gi_core_op_check(ctx, op);
-    gi_core_kick(ctx, op->peer); /* another piece may be asked for */
+    gi_core_op_check(ctx, op); /* from then on it may be another's */
+    gi_core_kick(ctx, p);      /* another piece may be asked for */
 }
 
 int gi_core_stage_staged(struct gi_core_ctx *ctx, struct gi_core_peer *p,

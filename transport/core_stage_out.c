@@ -103,7 +103,7 @@ static int tell(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_stage
     if (o->room == GI_STAGE_OUT_CELL)
         return tell_put(ctx, p, o);
     gi_core_msg_init(ctx, &m, GI_CORE_MSG_STAGED);
-    m.h.flags = o->op == NULL ? GI_CORE_ANSWERS : 0;
+    m.h.flags = o->answers ? GI_CORE_ANSWERS : 0;
     m.staged.window = o->window;
     m.staged.fetch = o->fetch;
     m.staged.off = o->off;
@@ -149,9 +149,11 @@ static bool is_copied(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi
     return true;
 }
 
-/* One that nothing is told of. */
-static void drop(struct gi_core_ctx *ctx, struct gi_stage_out *o)
+/* One that nothing is told of, for the peer has failed here; who asked for it waits no longer. */
+static void drop(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_stage_out *o)
 {
+    if (o->answers)
+        gi_core_refuse(ctx, p, p->status, NULL, o->window, o->off);
     give(ctx, o);
     o->msg = 0;
 }
@@ -165,14 +167,14 @@ static int send_copied(struct gi_core_ctx *ctx, struct gi_stage_peer *s)
         if (!is_copied(ctx, p, o))
             break;
         if (p->status != GIN_OK) {
-            drop(ctx, o);
+            drop(ctx, p, o);
             continue;
         }
         int st = tell(ctx, p, o);
         if (st != GIN_OK && p->status == GIN_OK)
             break;
         if (st != GIN_OK) {
-            drop(ctx, o);
+            drop(ctx, p, o);
             continue;
         }
         o->msg = o->slab != NULL ? p->out.sent : 0; /* a cell is free again */
@@ -332,11 +334,17 @@ static int answer(struct gi_core_ctx *ctx, struct gi_stage_peer *s)
     const struct gi_core_msg *m = &s->ask[s->asks_head];
     void *at;
     int st = s->peer->status;
-    if (st == GIN_OK)
+    bool well = st == GIN_OK; /* else nothing is sent to it any more */
+    if (well)
         st = h->resolve(h->arg, m->fetch.window, m->fetch.off, m->fetch.len, false, &at);
-    bool device = st == GIN_ENOTSUP;
-    const struct gi_stage_out o = {
-        .room = GI_STAGE_OUT, .len = m->fetch.len, .fetch = m->fetch.fetch, .turn = m->fetch.turn};
+    bool device = well && st == GIN_ENOTSUP;
+    const struct gi_stage_out o = {.room = GI_STAGE_OUT,
+                                   .answers = true,
+                                   .window = m->fetch.window,
+                                   .off = m->fetch.off,
+                                   .len = m->fetch.len,
+                                   .fetch = m->fetch.fetch,
+                                   .turn = m->fetch.turn};
     if (st == GIN_OK || device)
         st = begin(ctx, s, &o, at, device);
     if (st == GIN_EAGAIN)

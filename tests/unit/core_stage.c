@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Staged memory beside other things: answers behind bundles.
+ * Staged memory beside other things: answers behind bundles, answers to a peer that has failed here
+ * meanwhile.
  */
 #include "core_bed.h"
+#include "transport/core_stage.h"
 
 #include <string.h>
 
@@ -11,6 +13,11 @@
 #define ROUNDS 20000u
 #define BYTES  64u /* of a small put */
 
+static const struct gi_stage_pool *pool(const struct bed *b, int rank, enum gi_stage_room room)
+{
+    return &b->rank[rank].core->stage->pool[room];
+}
+
 /* Rank `from` asks for bytes of another one's staged memory, into host memory of its own. */
 static struct gi_core_get get_of(struct bed *b, int from, uint64_t bytes)
 {
@@ -18,6 +25,18 @@ static struct gi_core_get get_of(struct bed *b, int from, uint64_t bytes)
                                 .dst = b->rank[from].memory + SRC,
                                 .bytes = bytes,
                                 .region = b->rank[from].region};
+}
+
+/* 0: it did not end. */
+static int flushed(struct bed *b, int rank)
+{
+    uint64_t mark = gi_core_mark(b->rank[rank].ctx);
+    int st = 0;
+    for (uint32_t i = 0; i < ROUNDS && st == 0; i++) {
+        bed_round(b);
+        st = gi_core_flushed(b->rank[rank].ctx, mark);
+    }
+    return st;
 }
 
 static int failed(const struct bed *b, int rank, int peer)
@@ -54,4 +73,47 @@ TEST(answers_are_behind_bundles)
     EXPECT_EQ_INT(failed(&b, 0, 1), GIN_OK);
     EXPECT_EQ_INT(failed(&b, 1, 0), GIN_OK);
     bed_close(&b);
+}
+
+/* ---- answers that cannot be sent any more ---- */
+
+/* Something of rank 0 is refused by rank 1, as a word that no CPU reaches. */
+static void fail_here(struct bed *b)
+{
+    uint64_t value = 1;
+    struct gi_core_put p = {.window = BED_WINDOW,
+                            .off = BED_BYTES - 8,
+                            .src = &value,
+                            .bytes = 8,
+                            .copy = true,
+                            .action = bed_slot(0, 1, true)};
+    EXPECT_EQ_INT(bed_put(b, 0, 1, &p), GIN_OK);
+    for (uint32_t i = 0; i < ROUNDS && failed(b, 0, 1) == GIN_OK; i++)
+        bed_round(b);
+    EXPECT_EQ_INT(failed(b, 0, 1), GIN_ENOTSUP);
+}
+
+TEST(who_asks_a_failed_peer_is_told)
+{
+    uint64_t aside = 0;
+    for (int before = 0; before < 2; before++) {
+        struct bed b = {.staged = 1, .aside = &aside};
+        pt_step("asked %s", before ? "before" : "after");
+        if (!bed_open(&b, bed_mask("B0"), 2))
+            return;
+        struct gi_core_get get = get_of(&b, 1, CHUNK);
+        b.rank[0].mover.stuck = 1;
+        if (before) {
+            EXPECT_EQ_INT(bed_get(&b, 1, 0, &get), GIN_OK);
+            for (int i = 0; i < 100; i++)
+                bed_round(&b);
+        }
+        fail_here(&b);
+        if (!before)
+            EXPECT_EQ_INT(bed_get(&b, 1, 0, &get), GIN_OK);
+        b.rank[0].mover.stuck = 0;
+        EXPECT_EQ_INT(flushed(&b, 1), GIN_ENOTSUP);
+        EXPECT_EQ_U64(pool(&b, 0, GI_STAGE_OUT)->n_free, GI_STAGE_SLABS);
+        bed_close(&b);
+    }
 }
