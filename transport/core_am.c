@@ -270,7 +270,9 @@ void gi_core_arrived_msg(void *arg, int peer, const void *bytes, uint32_t len)
     if (p->gone)
         return; /* late words of one that was given up */
     p->signs.heard++;
-    gi_core_acked(ctx, p, m->h.ack);
+    /* An acknowledgement that overtook the refusal before it would hide that. */
+    if (m->h.kind != GI_CORE_MSG_ACK || (m->h.flags & GI_CORE_LATE) == 0 || p->status != GIN_OK)
+        gi_core_acked(ctx, p, m->h.ack);
     switch (m->h.kind) {
     case GI_CORE_MSG_REPLY: gi_core_amo_replied(ctx, p, m); break;
     case GI_CORE_MSG_NACK: gi_core_nacked(ctx, p, m); break;

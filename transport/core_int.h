@@ -92,6 +92,7 @@ enum gi_core_msg_kind {
 #define GI_CORE_ASKS      1u   /* flag of a bundle: answer at once, as to an echo behind it */
 #define GI_CORE_ANSWERS   2u   /* flag of STAGED: to a FETCH, else it is a put */
 #define GI_CORE_CLOSES    4u   /* flag: it is handled when the epoch's immediates are here */
+#define GI_CORE_LATE      8u   /* flag of ACK: behind a refusal, for slabs alone */
 #define GI_CORE_MSG_BYTES 128u /* of the longest message that is no bundle */
 
 struct gi_core_header {

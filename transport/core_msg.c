@@ -41,14 +41,15 @@ int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, void *byte
         return GIN_EAGAIN;
     /* Whoever was refused must not take what was refused for handled before it hears of that. */
     bool tells = !p->refused || h->kind == GI_CORE_MSG_NACK;
+    bool late = (h->flags & GI_CORE_LATE) != 0 && !numbered;
     h->seq = (uint16_t)p->out.sent;
-    h->ack = (uint16_t)(tells ? p->in.got : p->in.told);
+    h->ack = (uint16_t)(tells || late ? p->in.got : p->in.told);
     int st = gi_core_posted(ctx, p, ctx->ops->msg(ctx->lane, gi_core_rank_of(ctx, p), bytes, len));
     if (st != GIN_OK)
         return st;
     if (tells)
         p->in.told = p->in.got;
-    p->ack_now = false;
+    p->ack_now = p->ack_now && !tells && !late;
     if (numbered) {
         p->out.sent++;
         if (GIN_UNLIKELY(ctx->core->stage != NULL) && may_take_time(ctx, p, bytes))
@@ -135,9 +136,11 @@ static bool send_ack(struct gi_core_ctx *ctx, struct gi_core_peer *p)
 {
     struct gi_core_msg m;
     uint64_t half = ctx->credits > 1 ? ctx->credits / 2 : 1;
-    if (p->refused || (!p->ack_now && p->in.got - p->in.told < half))
+    if (!p->ack_now && (p->refused || p->in.got - p->in.told < half))
         return true;
     gi_core_msg_init(ctx, &m, GI_CORE_MSG_ACK);
+    m.h.flags =
+        p->refused ? GI_CORE_LATE : 0; /* what it was refused, it knows: it was sent before */
     return gi_core_msg_send(ctx, p, &m, sizeof(m.h)) == GIN_OK;
 }
 

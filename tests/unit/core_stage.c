@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Staged memory beside other things: answers behind bundles, answers to a peer that has failed here
- * meanwhile.
+ * meanwhile, slabs that come back from a peer that refused something.
  */
 #include "core_bed.h"
 #include "transport/core_stage.h"
@@ -116,4 +116,33 @@ TEST(who_asks_a_failed_peer_is_told)
         EXPECT_EQ_U64(pool(&b, 0, GI_STAGE_OUT)->n_free, GI_STAGE_SLABS);
         bed_close(&b);
     }
+}
+
+/* ---- slabs ---- */
+
+/* A peer that refused one of several puts has read them all: nothing of them stays taken. */
+TEST(slabs_come_back_after_a_refusal)
+{
+    struct bed b = {.staged = 3};
+    if (!bed_open(&b, bed_mask("B64"), 2))
+        return;
+    b.rank[1].mover.stuck = 1; /* the copies of those behind it last */
+    struct gi_core_put bad = bed_make_put(&b, 0, 0, SRC, CHUNK);
+    bad.window = BED_FIXED;
+    struct gi_core_put good = bed_make_put(&b, 0, 0, SRC, 6 * CHUNK);
+    EXPECT_EQ_INT(bed_put(&b, 0, 1, &bad), GIN_OK);
+    EXPECT_EQ_INT(bed_put(&b, 0, 1, &good), GIN_OK);
+    uint64_t mark = gi_core_mark(b.rank[0].ctx);
+    for (uint32_t i = 0; i < ROUNDS && gi_core_flushed(b.rank[0].ctx, mark) == 0; i++)
+        gi_core_poll(b.rank[0].core); /* rank 1 has all messages before it answers the first */
+    for (uint32_t i = 0; i < ROUNDS && failed(&b, 0, 1) == GIN_OK; i++)
+        bed_round(&b);
+    EXPECT_EQ_INT(failed(&b, 0, 1), GIN_EINVAL);
+    b.rank[1].mover.stuck = 0;
+    const struct gi_stage_pool *out = pool(&b, 0, GI_STAGE_OUT);
+    for (uint32_t i = 0; i < ROUNDS && out->n_free != GI_STAGE_SLABS; i++)
+        bed_round(&b);
+    EXPECT_EQ_U64(out->n_free, GI_STAGE_SLABS);
+    EXPECT_EQ_U64(pool(&b, 1, GI_STAGE_IN)->n_free, GI_STAGE_SLABS);
+    bed_close(&b);
 }
