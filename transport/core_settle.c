@@ -16,7 +16,7 @@ bool gi_core_peer_settled(const struct gi_core_peer *p, uint64_t mark)
 
 static bool is_clean(const struct gi_core_peer *p)
 {
-    return p->first == NULL && p->loose.lo == 0 && p->out.sent == p->out.acked && p->echo.want == 0;
+    return !gi_core_owes(p) && p->echo.want == 0;
 }
 
 /* Up to which number an echo that is sent now proves. A signal that waits for other rails will be

@@ -197,8 +197,10 @@ static int fill(struct gi_core_ctx *ctx, struct gi_stage_pull *k, const struct g
     return m->h.flags & GI_CORE_ANSWERS ? fill_answer(ctx, k, m) : fill_put(ctx, k, m);
 }
 
-/* The message's slot, unused before. NULL: no memory. */
-static struct gi_stage_pull *open_slot(struct gi_core_peer *p, const struct gi_core_msg *m)
+/* The message's slot, unused before. NULL: no memory. From then on the peer is watched: it may have
+ * to be alive for what follows. */
+static struct gi_stage_pull *open_slot(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                                       const struct gi_core_msg *m)
 {
     struct gi_stage_peer *s = gi_stage_peer(p);
     if (s == NULL)
@@ -208,6 +210,7 @@ static struct gi_stage_pull *open_slot(struct gi_core_peer *p, const struct gi_c
         bool stored = k->stored;
         *k = (struct gi_stage_pull){.peer = p, .stored = stored};
         s->busy |= (uint64_t)1 << (m->h.seq % GI_CORE_CREDITS);
+        gi_core_dirty(ctx, p);
     }
     return k;
 }
@@ -215,7 +218,7 @@ static struct gi_stage_pull *open_slot(struct gi_core_peer *p, const struct gi_c
 void gi_core_stage_begin(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                          const struct gi_core_msg *m)
 {
-    struct gi_stage_pull *k = ctx->core->stage != NULL ? open_slot(p, m) : NULL;
+    struct gi_stage_pull *k = ctx->core->stage != NULL ? open_slot(ctx, p, m) : NULL;
     if (k == NULL || k->state != GI_STAGE_IDLE)
         return;
     int st = fill(ctx, k, m);
@@ -257,7 +260,7 @@ int gi_core_stage_staged(struct gi_core_ctx *ctx, struct gi_core_peer *p,
 int gi_core_stage_store(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                         const struct gi_core_msg *m, void *at)
 {
-    struct gi_stage_pull *k = open_slot(p, m);
+    struct gi_stage_pull *k = open_slot(ctx, p, m);
     if (k == NULL)
         return GIN_ENOMEM;
     if (k->state == GI_STAGE_IDLE) {
@@ -289,7 +292,7 @@ int gi_core_stage_apply(struct gi_core_ctx *ctx, struct gi_core_peer *p,
             return gi_core_apply(ctx, u, old);
         if (((uintptr_t)at & (u->bytes - 1)) != 0)
             return GIN_EINVAL;
-        k = open_slot(p, m);
+        k = open_slot(ctx, p, m);
         if (k == NULL)
             return GIN_ENOMEM;
         k->word = true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Staged memory beside other things: answers behind bundles, answers to a peer that has failed here
- * meanwhile, slabs that come back from a peer that refused something.
+ * meanwhile, slabs that come back from a peer that refused something, sources that fall silent
+ * while they are read from.
  */
 #include "core_bed.h"
 #include "transport/core_stage.h"
@@ -144,5 +145,23 @@ TEST(slabs_come_back_after_a_refusal)
         bed_round(&b);
     EXPECT_EQ_U64(out->n_free, GI_STAGE_SLABS);
     EXPECT_EQ_U64(pool(&b, 1, GI_STAGE_IN)->n_free, GI_STAGE_SLABS);
+    bed_close(&b);
+}
+
+/* ---- watching ---- */
+
+/* Who only reads what was put there notices, too, that it gets no answer. */
+TEST(silent_source_is_noticed)
+{
+    struct bed b = {.staged = 2, .peer_timeout_ns = 200000000u};
+    if (!bed_open(&b, bed_mask("B64"), 2))
+        return;
+    gi_fault_peer(b.rank[1].domain, 0, GI_FAULT_PEER_SILENT);
+    struct gi_core_put p = bed_make_put(&b, 0, 0, SRC, CHUNK);
+    EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+    uint64_t end = gi_deadline_in(20000000000ull);
+    while (b.rank[1].lost < 0 && gi_now_ns() < end)
+        bed_round(&b);
+    EXPECT_EQ_INT(b.rank[1].lost, 0);
     bed_close(&b);
 }
