@@ -39,6 +39,28 @@ static int run_data(struct gi_on_stream *o, const struct gi_stream_spot *to,
     return gi_stream_run(o, bytes <= FEW_BYTES ? WARP : BLOCK);
 }
 
+/* A word with a slot signal, all of it at addresses that this GPU writes. */
+static bool is_word(struct gi_on_stream *o, const struct gi_stream_spot *to,
+                    const struct gi_stream_spot *from, uint64_t bytes, int world)
+{
+    const gin_action_t *a = &o->job.remote;
+    if (bytes != 8 || a->kind != GIN_ACTION_ADD || a->strong || to->addr == 0 || from->addr == 0 ||
+        ((to->addr | from->addr) & 7) != 0)
+        return false;
+    o->job.expected = gi_stream_slot(o, world, a->id);
+    return o->job.expected != 0;
+}
+
+static int word(struct gi_on_stream *o, const struct gi_stream_spot *to,
+                const struct gi_stream_spot *from)
+{
+    o->job.kernel = GI_STREAM_WORD;
+    o->job.dst.off = to->addr;
+    o->job.src.off = from->addr;
+    o->job.value = o->job.remote.value;
+    return gi_stream_run(o, 1);
+}
+
 int gin_put_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_team_t team, int peer,
                       gin_at_t dst, gin_at_t src, size_t bytes, gin_action_t remote,
                       gin_stream_t stream)
@@ -60,6 +82,8 @@ int gin_put_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_team_t tea
     bool fused = remote.kind != GIN_ACTION_NONE && bytes < o.d->comm->env.stream_fuse;
     o.job.dst = dst;
     o.job.src = src;
+    if (fused && is_word(&o, &to, &from, bytes, world))
+        return word(&o, &to, &from);
     if (bytes == 0 || fused || !is_copy(&o, &to, &from, bytes))
         return run_data(&o, &to, &from, bytes);
     st = copy(&o, &to, &from, bytes);
@@ -191,10 +215,10 @@ int gin_barrier_on_stream(const gin_devcomm_t *dev, gin_barrier_t which, uint32_
 
 static const char *name_of(uint32_t kernel)
 {
-    static const char *const names[] = {"a put",         "a put of a value", "a get",
-                                        "a signal",      "a wait",           "a wait for a word",
-                                        "a consumption", "an atomic",        "a completion",
-                                        "a barrier",     "an operation"};
+    static const char *const names[] = {
+        "a put",        "a put of a value",  "a get",         "a signal",
+        "a wait",       "a wait for a word", "a consumption", "an atomic",
+        "a completion", "a barrier",         "a put",         "an operation"};
     return names[kernel < GI_STREAM_N ? kernel : GI_STREAM_N];
 }
 

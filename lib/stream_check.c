@@ -249,6 +249,17 @@ static int slot_signal(const struct gi_on_stream *o, int world, uint32_t id)
     return lsa >= 0 && lsa < GIN_I_LSA_HOST_ONLY ? GIN_OK : by_engine(o, world, &p);
 }
 
+uint64_t gi_stream_slot(const struct gi_on_stream *o, int world, uint32_t id)
+{
+    const struct gi_devcomm *d = o->d;
+    const int lsa = o->s->lsa_of[world];
+    const uint64_t cell = (uint64_t)o->job.context * d->reqs.signals + id;
+    if (lsa < 0 || lsa >= GIN_I_LSA_HOST_ONLY)
+        return 0;
+    return gi_cuda_slot(d->comm->cuda->map, lsa) + GI_CONTROL_CUDA + d->cuda_off +
+           cell * sizeof(struct gin_i_cells) + offsetof(struct gin_i_cells, gpu);
+}
+
 int gi_stream_action(struct gi_on_stream *o, int world, gin_action_t a)
 {
     struct gi_stream_spot p;

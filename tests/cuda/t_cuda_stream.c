@@ -115,13 +115,23 @@ MP_TEST_N(ways, "1 2")
         EXPECT(j.kernel == GI_STREAM_PUT && j.context == 1 && j.bytes == 64 * K && threads > 32);
         EXPECT(j.remote.id == 3 && j.remote.value == 7 && j.peer == b.right && j.flush == 0);
         EXPECT(memcmp(&j.dev, b.dev, sizeof(j.dev)) == 0 && j.src.off == b.at.off);
+        /* a word */
+        EXPECT_OK(gin_put_on_stream(b.dev, 1, b.world, b.right, behind(b.at, ROOM), b.at, 8,
+                                    gin_weak_add(3, 7), b.stream));
+        EXPECT_EQ_INT(launched(&j, &threads), before + 2);
+        EXPECT(j.kernel == GI_STREAM_WORD && j.value == 7 && threads == 1);
+        EXPECT(j.src.off == (uint64_t)(uintptr_t)b.p && j.dst.off - j.src.off >= ROOM);
+        EXPECT_OK(gin_put_on_stream(b.dev, 1, b.world, b.right, behind(b.at, ROOM + 4), b.at, 8,
+                                    gin_weak_add(3, 7), b.stream));
+        EXPECT_EQ_INT(launched(&j, &threads), before + 3);
+        EXPECT(j.kernel == GI_STREAM_PUT && threads == 32);
         /* a copy and a kernel */
         EXPECT_OK(gin_put_on_stream(b.dev, 1, b.world, b.right, behind(b.at, ROOM), b.at, ROOM,
                                     gin_strong_inc(2), b.stream));
-        EXPECT_EQ_INT(launched(&j, &threads), before + 2);
+        EXPECT_EQ_INT(launched(&j, &threads), before + 4);
         EXPECT(j.kernel == GI_STREAM_SIGNAL && j.remote.id == 2 && threads == 1);
         EXPECT_OK(gin_barrier_on_stream(b.dev, gin_barrier_lsa(), 0, GIN_FENCE_PUT, b.stream));
-        EXPECT_EQ_INT(launched(&j, &threads), before + 3);
+        EXPECT_EQ_INT(launched(&j, &threads), before + 5);
         EXPECT(j.kernel == GI_STREAM_BARRIER && j.which.kind == GIN_BARRIER_LSA && threads == 32);
     }
     down(&b);
@@ -386,6 +396,10 @@ MP_TEST_N(words, "1 2")
                                   (uint32_t *)&w[6], s));
     EXPECT_OK(gin_signal_on_stream(b.dev, 2, b.world, b.right, gin_weak_add(1, 3), s));
     EXPECT_OK(gin_wait_signal_until_on_stream(b.dev, 2, 1, GIN_CMP_GT, 2, NULL, s));
+    w[K] = 0x100 + (uint64_t)b.world.rank;
+    EXPECT_OK(gin_put_on_stream(b.dev, 2, b.world, b.right, behind(b.at, 16 * K),
+                                behind(b.at, 8 * K), 8, gin_weak_add(7, 9), s));
+    EXPECT_OK(gin_wait_signal_until_on_stream(b.dev, 2, 7, GIN_CMP_EQ, 9, NULL, s));
     EXPECT_OK(gin_flush_on_stream(b.dev, 2, s));
     EXPECT_OK(gin_fence_on_stream(b.dev, 2, s));
     EXPECT_OK(gin_quiet_on_stream(b.dev, GIN_ALL_CONTEXTS, s));
@@ -399,6 +413,7 @@ MP_TEST_N(words, "1 2")
     EXPECT_EQ_U64(w[5], 7);
     EXPECT_EQ_U64(w[6], 0);
     EXPECT_EQ_U64(w[7], 0);
+    EXPECT_EQ_U64(w[2 * K], 0x100 + (uint64_t)b.left);
     down(&b);
 }
 

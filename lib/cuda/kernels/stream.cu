@@ -30,6 +30,23 @@ GI_KERNEL gi_stream_put(GI_ARGS j)
     report(j, st);
 }
 
+/*
+ * A word and a slot signal, at addresses that the host has found. What so small a put costs here is
+ * instructions, which no cache holds yet: these are few.
+ */
+GI_KERNEL gi_stream_word(GI_ARGS j)
+{
+    const struct gin_i_dc *dc = (const struct gin_i_dc *)j.dev.state;
+    uint64_t v = gin_i_ld_generic((const uint64_t *)j.src.off);
+    if (GIN_UNLIKELY(((gin_i_nc_u32(&dc->magic) ^ GIN_DEVCOMM_MAGIC) |
+                      (gin_i_nc_u64(&dc->serial) ^ j.dev.serial)) != 0)) {
+        report(j, GIN_ESTATE);
+        return;
+    }
+    gin_i_st_relaxed_sys((uint64_t *)j.dst.off, v);
+    gin_i_red_add_release_sys((uint64_t *)j.expected, j.value);
+}
+
 GI_KERNEL gi_stream_value(GI_ARGS j)
 {
     gin_t g;

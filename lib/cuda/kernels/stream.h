@@ -16,7 +16,8 @@
     X(CONSUME, consume)      \
     X(AMO, amo)              \
     X(COMPLETE, complete)    \
-    X(BARRIER, barrier)
+    X(BARRIER, barrier)      \
+    X(WORD, word)
 
 enum gi_stream_kernel {
 #define GI_STREAM_ENUM(upper, lower) GI_STREAM_##upper,
@@ -37,10 +38,10 @@ struct gi_stream_job {
     uint32_t kernel; /* enum gi_stream_kernel */
     gin_team_t team;
     int32_t peer;
-    uint32_t how; /* comparison, operation, completion, fence */
-    gin_at_t dst, src;
+    uint32_t how;      /* comparison, operation, completion, fence */
+    gin_at_t dst, src; /* WORD: `off` is an address */
     uint64_t bytes;
-    uint64_t value, expected;
+    uint64_t value, expected; /* WORD: what is added, and to which address */
     gin_action_t remote;
     uint32_t id;    /* signal, index of a barrier */
     uint32_t flush; /* 1: the engine may have it; wait until the local end is done */
