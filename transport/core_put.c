@@ -130,7 +130,8 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
         return gi_core_stages(ctx->core) ? put_staged(ctx, p, put) : GIN_ENOTSUP;
     bool single = put->bytes <= at.run && put->bytes <= ctx->plan->piece;
     at.host = at.host && !device; /* what follows is for the NIC alone */
-    bool striped = GIN_UNLIKELY(put->bytes >= ctx->stripe_from);
+    /* Copies of small ones are registered on the home rail alone. */
+    bool striped = GIN_UNLIKELY(put->bytes >= ctx->stripe_from) && !put->copy;
     enum gi_core_way way =
         striped ? gi_core_stripe_way(put) : gi_core_choose(ctx, p, put, single, at.host);
     if (GIN_UNLIKELY(way == GI_CORE_WAY_WHOLE && !at.host))

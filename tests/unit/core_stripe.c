@@ -258,6 +258,23 @@ TEST(small_puts_stay_at_home)
     bed_close(&b);
 }
 
+/* However little is to be split: other rails do not know the copies. */
+TEST(copied_puts_stay_at_home)
+{
+    struct bed b = {.rails = 2, .stripe = 1};
+    if (!bed_open(&b, bed_mask("C-local"), 2))
+        return;
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        char value[GI_CORE_COPY] = {(char)i};
+        struct gi_core_put p = {
+            .window = BED_WINDOW, .src = value, .bytes = sizeof(value), .copy = true};
+        EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+    }
+    EXPECT_EQ_INT(bed_quiet(&b, 0, 1), GIN_OK);
+    EXPECT_EQ_U64(sides(&b), 0);
+    bed_close(&b);
+}
+
 static void not_split(struct bed b, const char *mask)
 {
     pt_step("%s", mask);
