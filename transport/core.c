@@ -161,6 +161,10 @@ static int drive(struct gi_core_ctx *ctx)
         return 0; /* a notice that polls */
     if (GIN_UNLIKELY(ctx->lane_dead)) {
         feed(ctx); /* refused one by one */
+        ctx->polling = true;
+        if (ctx->staging != NULL)
+            gi_core_stage_run(ctx); /* copies end, and give back what others wait for */
+        ctx->polling = false;
         return GIN_ENET;
     }
     ctx->polling = true;
@@ -333,8 +337,10 @@ int gi_core_poll_for(struct gi_core *core, struct gi_core_ctx *ctx)
 /* On so many descriptors; 0: there is nothing to wait for; or what gi_core_sleep() says. */
 static int sleep_on(struct gi_core_ctx *ctx, uint32_t driver, int *fd, int max)
 {
-    if (!ctx->open || ctx->lane_dead)
+    if (!ctx->open)
         return 0;
+    if (ctx->lane_dead)
+        return ctx->driver == driver && ctx->staging != NULL ? GI_CORE_BUSY : 0;
     if (ctx->driver == driver && (ctx->active != NULL || ctx->staging != NULL ||
                                   (ctx->intake.has != NULL && ctx->intake.has(ctx->intake.arg))))
         return GI_CORE_BUSY;

@@ -166,11 +166,15 @@ void gi_stage_word_step(struct gi_core_ctx *ctx, struct gi_stage_pull *k);
 /* It came to its end, well or not: give back what it holds. */
 void gi_stage_over(struct gi_core_ctx *ctx, struct gi_stage_pull *k, int status);
 
+/* Nothing can be done until something comes from the network, which is told by a kick. */
 static inline bool gi_stage_is_idle(const struct gi_stage_peer *s)
 {
-    bool idle = s->busy == 0 && s->sent == s->begun && s->asks == 0;
+    bool idle = s->sent == s->begun && s->asks == 0;
+    for (uint64_t left = s->busy; left != 0 && idle; left &= left - 1)
+        idle = s->in[__builtin_ctzll(left)].state == GI_STAGE_READ;
     for (uint32_t i = 0; i < GI_STAGE_DEEP && idle; i++)
-        idle = s->get[i].op == NULL || (s->get[i].asked && !s->peer->gone);
+        idle = s->get[i].op == NULL || (s->get[i].asked && !s->peer->gone) ||
+               s->get[i].pull.state == GI_STAGE_READ;
     return idle && (!s->peer->gone || s->acked == s->sent);
 }
 

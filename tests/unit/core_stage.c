@@ -2,7 +2,7 @@
 /*
  * Staged memory beside other things: answers behind bundles, answers to a peer that has failed here
  * meanwhile, slabs that come back from a peer that refused something, sources that fall silent
- * while they are read from.
+ * while they are read from, lanes that end while words are updated.
  */
 #include "core_bed.h"
 #include "transport/core_stage.h"
@@ -163,5 +163,35 @@ TEST(silent_source_is_noticed)
     while (b.rank[1].lost < 0 && gi_now_ns() < end)
         bed_round(&b);
     EXPECT_EQ_INT(b.rank[1].lost, 0);
+    bed_close(&b);
+}
+
+/* ---- a lane that ends ---- */
+
+/* The right to update words is the rank's: it does not go down with one context. */
+TEST(a_dead_lane_gives_the_words_back)
+{
+    struct bed b = {.staged = 2};
+    uint64_t old = 0;
+    if (!bed_open(&b, bed_mask("B64"), 2))
+        return;
+    b.rank[1].mover.stuck = 1;
+    struct gi_core_amo a = bed_fetch_inc(0, &old);
+    EXPECT_EQ_INT(bed_amo(&b, 0, 1, &a), GIN_OK);
+    for (uint32_t i = 0; i < ROUNDS && !b.rank[1].mover.taken; i++)
+        bed_round(&b);
+    EXPECT(b.rank[1].mover.taken);
+    struct gi_fault_plan plan = {.hold = 0};
+    plan.first[GI_FAULT_PROGRESS] = plan.count[GI_FAULT_PROGRESS] = 1;
+    plan.status[GI_FAULT_PROGRESS] = GIN_ENET;
+    gi_fault_set(b.rank[1].domain, &plan);
+    for (uint32_t i = 0; i < ROUNDS && failed(&b, 1, 0) == GIN_OK; i++)
+        bed_round(&b);
+    EXPECT_EQ_INT(failed(&b, 1, 0), GIN_ENET);
+    b.rank[1].mover.stuck = 0;
+    for (uint32_t i = 0; i < ROUNDS && b.rank[1].mover.taken; i++)
+        bed_round(&b);
+    EXPECT(!b.rank[1].mover.taken);
+    EXPECT_EQ_U64(pool(&b, 1, GI_STAGE_IN_CELL)->n_free, GI_STAGE_CELLS);
     bed_close(&b);
 }
