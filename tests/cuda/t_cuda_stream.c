@@ -444,6 +444,32 @@ MP_TEST_N(graph, "1 2")
     down(&b);
 }
 
+/* A graph that outlived its device communicator does nothing, and tells nobody else's. */
+MP_TEST_N(graph_of_the_dead, "1 2")
+{
+    struct bed b;
+    CUgraph graph;
+    if (!with_kernels())
+        MP_SKIP("no kernels: tests/cuda/emulated.sh");
+    if (!up(mp, &b, NULL))
+        return;
+    CU(cuStreamBeginCapture, b.stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    EXPECT_OK(gin_put_on_stream(b.dev, 0, b.world, b.right, behind(b.at, 4 * K), b.at, 8,
+                                gin_weak_inc(0), b.stream));
+    EXPECT_OK(gin_quiet_on_stream(b.dev, 0, b.stream));
+    CU(cuStreamEndCapture, b.stream, &graph);
+    EXPECT_OK(gin_devcomm_destroy(mp->comm, b.dev));
+    if (!cuda_dev(mp, NULL))
+        return;
+    memset(b.p, 0x40 + mp->rank, 8);
+    CU(cuGraphLaunch, (CUgraphExec)graph, b.stream);
+    wait_for(&b);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_FILLED(b.p + 4 * K, 8, 0);
+    CU(cuGraphDestroy, graph);
+    down(&b);
+}
+
 MP_TEST_N(failures_are_told, "1 2")
 {
     struct bed b;

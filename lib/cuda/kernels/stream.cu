@@ -10,9 +10,18 @@
 #define GI_ARGS   const __grid_constant__ struct gi_stream_job
 #endif
 
+GIN_DEV int is_alive(const struct gi_stream_job &j)
+{
+    const struct gin_i_dc *dc = (const struct gin_i_dc *)j.dev.state;
+    return ((gin_i_nc_u32(&dc->magic) ^ GIN_DEVCOMM_MAGIC) |
+            (gin_i_nc_u64(&dc->serial) ^ j.dev.serial)) == 0;
+}
+
+/* Of a graph that outlived its device communicator nobody asks; the word may be another's by now.
+ */
 GIN_DEV void report(const struct gi_stream_job &j, int st)
 {
-    if (GIN_LIKELY(st == GIN_OK) || threadIdx.x != 0)
+    if (GIN_LIKELY(st == GIN_OK) || threadIdx.x != 0 || !is_alive(j))
         return;
     if (gin_i_ld_relaxed_sys(j.report) == 0)
         gin_i_st_relaxed_sys(j.report, (uint64_t)j.kernel << 32 | (uint32_t)st);
@@ -36,13 +45,9 @@ GI_KERNEL gi_stream_put(GI_ARGS j)
  */
 GI_KERNEL gi_stream_word(GI_ARGS j)
 {
-    const struct gin_i_dc *dc = (const struct gin_i_dc *)j.dev.state;
-    uint64_t v = gin_i_ld_generic((const uint64_t *)j.src.off);
-    if (GIN_UNLIKELY(((gin_i_nc_u32(&dc->magic) ^ GIN_DEVCOMM_MAGIC) |
-                      (gin_i_nc_u64(&dc->serial) ^ j.dev.serial)) != 0)) {
-        report(j, GIN_ESTATE);
+    if (GIN_UNLIKELY(!is_alive(j)))
         return;
-    }
+    uint64_t v = gin_i_ld_generic((const uint64_t *)j.src.off);
     gin_i_st_relaxed_sys((uint64_t *)j.dst.off, v);
     gin_i_red_add_release_sys((uint64_t *)j.expected, j.value);
 }
