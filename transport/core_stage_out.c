@@ -188,12 +188,14 @@ static int send_copied(struct gi_core_ctx *ctx, struct gi_stage_peer *s)
     return n;
 }
 
+/* Whoever is only out of reach from here may still read what it was told of. */
 static void free_acked(struct gi_core_ctx *ctx, struct gi_stage_peer *s)
 {
     const struct gi_core_peer *p = s->peer;
+    bool dead = p->gone && gi_core_peer_is_dead(ctx->core, gi_core_rank_of(ctx, p));
     for (; s->acked != s->sent; s->acked++) {
         struct gi_stage_out *o = &s->out[s->acked % GI_STAGE_DEEP];
-        if (o->msg > p->out.acked && !p->gone)
+        if (o->msg > p->out.acked && !dead)
             break;
         give(ctx, o);
     }

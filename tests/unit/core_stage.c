@@ -2,7 +2,7 @@
 /*
  * Staged memory beside other things: answers behind bundles, answers to a peer that has failed here
  * meanwhile, slabs that come back from a peer that refused something, sources that fall silent
- * while they are read from, lanes that end while words are updated.
+ * while they are read from, lanes that end meanwhile.
  */
 #include "core_bed.h"
 #include "transport/core_stage.h"
@@ -194,4 +194,34 @@ TEST(a_dead_lane_gives_the_words_back)
     EXPECT(!b.rank[1].mover.taken);
     EXPECT_EQ_U64(pool(&b, 1, GI_STAGE_IN_CELL)->n_free, GI_STAGE_CELLS);
     bed_close(&b);
+}
+
+/* A live peer may still read what it was told of before: nobody else writes there. */
+TEST(a_dead_lane_keeps_slabs_of_the_living)
+{
+    for (int dies = 0; dies < 2; dies++) {
+        struct bed b = {.staged = 1, .suspect = true};
+        pt_step("%s", dies ? "dead" : "alive");
+        if (!bed_open(&b, bed_mask("B64"), 2))
+            return;
+        struct gi_core_put p = bed_make_put(&b, 0, 0, SRC, CHUNK);
+        EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+        uint64_t mark = gi_core_mark(b.rank[0].ctx);
+        for (uint32_t i = 0; i < ROUNDS && gi_core_flushed(b.rank[0].ctx, mark) == 0; i++)
+            gi_core_poll(b.rank[0].core);
+        if (dies) {
+            gi_core_peer_dead(b.rank[0].core, 1, "a test");
+        } else {
+            struct gi_fault_plan plan = {.hold = 0};
+            plan.first[GI_FAULT_PROGRESS] = plan.count[GI_FAULT_PROGRESS] = 1;
+            plan.status[GI_FAULT_PROGRESS] = GIN_ENET;
+            gi_fault_set(b.rank[0].domain, &plan);
+        }
+        for (int i = 0; i < 1000; i++)
+            gi_core_poll(b.rank[0].core);
+        EXPECT(failed(&b, 0, 1) != GIN_OK);
+        EXPECT_EQ_U64(pool(&b, 0, GI_STAGE_OUT)->n_free,
+                      dies ? GI_STAGE_SLABS : GI_STAGE_SLABS - 1);
+        bed_close(&b);
+    }
 }
