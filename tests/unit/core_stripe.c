@@ -154,8 +154,9 @@ static const struct {
     {"strong", run_strong}, {"weak", run_weak}, {"fence", run_fence}, {"quiet", run_quiet}};
 
 /* Classes that tell of delivery: the others are not split. */
-static const char *const masks[] = {"A",  "A-no-cells", "B-told",  "C64",    "C32",
-                                    "C0", "C-eats",     "C-local", "C-psm3", "D"};
+static const char *const masks[] = {"A",   "A-no-cells", "B-told",  "C64",    "C32",
+                                    "C0",  "C-eats",     "C-local", "C-psm3", "D",
+                                    "E64", "E32",        "E-few",   "E-local"};
 #define N_MASKS (sizeof(masks) / sizeof(masks[0]))
 
 static unsigned one(const char *mask, litmus_fn run, unsigned mutate, uint64_t seed, uint32_t rails,
