@@ -203,6 +203,7 @@ RULE(requests_are_refused, "verbs-msg")
         usleep(500);
     memcpy(&e, buf, sizeof(e));
     CHECK(event == FI_CONNREQ && fi_reject(w->pep, e.info->handle, NULL, 0) == 0);
+    fi_freeinfo(e.info);
     while (fi_eq_read(w->eq, &event, buf, sizeof(buf), 0) == -FI_EAGAIN && w_now() < end)
         usleep(500);
     CHECK(fi_eq_readerr(w->eq, &err, 0) > 0 && err.err == FI_ECONNREFUSED && err.fid == &ep->fid);

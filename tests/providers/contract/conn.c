@@ -391,7 +391,8 @@ static int conn_connect(struct fid_ep *fid, const void *addr, const void *word, 
     memcpy(&ep->av->peer[0].addr, addr, sizeof(struct gc_addr));
     struct gc_packet *k = gc_packet(ep, GC_CONNECT, &ep->av->peer[0].addr, len);
     if (k != NULL) {
-        memcpy(gc_bytes(k), word, len);
+        if (len != 0)
+            memcpy(gc_bytes(k), word, len);
         gc_packet_queue(ep, k, gc_now() + gc_dice(500000));
         ep->state = GC_BEGUN;
     }
