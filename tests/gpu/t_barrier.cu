@@ -112,6 +112,8 @@ __global__ void tallies(gin_devcomm_t dev, gin_barrier_t which, gin_at_t at, int
     gin_at_t tally = gin_at(at.win, at.off + index * 8ull);
     D_OK(r, gin_open(&dev, 0, &g));
     gin_team_t world = gin_world(&g);
+    if (gin_lsa(&g).size != g.size)
+        which = gin_barrier_world(); /* all ranks count */
     for (int i = 1; i <= n; i++) {
         uint64_t now = 0;
         D_STEP(r, i);
