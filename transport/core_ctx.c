@@ -11,20 +11,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct gi_net_lane_config gi_core_lane_config(const struct gi_core_ctx *ctx,
+                                              const struct gi_core_ctx_config *config)
+{
+    return (struct gi_net_lane_config){.context = ctx->tag,
+                                       .depth = config->depth,
+                                       .shared = config->shared,
+                                       .traffic = config->traffic};
+}
+
 static int open_lane(struct gi_core_ctx *ctx, const struct gi_core_ctx_config *config,
                      uint32_t unread)
 {
     struct gi_net_domain *d = ctx->core->domain[ctx->rail];
-    struct gi_net_lane_config lc = {.context = ctx->tag,
-                                    .depth = config->depth,
-                                    .shared = config->shared,
-                                    .traffic = config->traffic,
-                                    .unread = unread,
-                                    .handler = {.arg = ctx,
-                                                .done = gi_core_done,
-                                                .failed = gi_core_failed,
-                                                .arrived_imm = gi_core_arrived_imm,
-                                                .arrived_msg = gi_core_arrived_msg}};
+    struct gi_net_lane_config lc = gi_core_lane_config(ctx, config);
+    lc.unread = unread;
+    lc.handler = (struct gi_net_handler){.arg = ctx,
+                                         .done = gi_core_done,
+                                         .failed = gi_core_failed,
+                                         .arrived_imm = gi_core_arrived_imm,
+                                         .arrived_msg = gi_core_arrived_msg};
     return d->ops->lane_open(d, &lc, &ctx->lane);
 }
 

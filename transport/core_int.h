@@ -556,6 +556,9 @@ bool gi_core_owes(const struct gi_core_peer *p); /* is something to it under way
 void gi_core_watch(struct gi_core_ctx *ctx);     /* deaths told from outside; clock */
 
 /* core_ctx.c */
+/* What the lanes of a context have in common, whichever rail: all but `unread` and the handler. */
+struct gi_net_lane_config gi_core_lane_config(const struct gi_core_ctx *ctx,
+                                              const struct gi_core_ctx_config *config);
 /* Collective: GIN_OK if st is that everywhere. Before every exchange that needs memory, for whoever
  * has none must not leave the others waiting in it. */
 int gi_core_all_well(const struct gi_core_config *cfg, int st, const char *what);

@@ -167,15 +167,12 @@ static int open_side(struct gi_core_side *s, const struct gi_core_ctx_config *co
 {
     struct gi_core_ctx *ctx = s->ctx;
     struct gi_net_domain *d = ctx->core->domain[s->rail];
-    struct gi_net_lane_config lc = {.context = ctx->tag,
-                                    .depth = config->depth,
-                                    .shared = config->shared,
-                                    .traffic = config->traffic,
-                                    .handler = {.arg = s,
-                                                .done = done,
-                                                .failed = failed,
-                                                .arrived_imm = arrived_imm,
-                                                .arrived_msg = arrived_msg}};
+    struct gi_net_lane_config lc = gi_core_lane_config(ctx, config);
+    lc.handler = (struct gi_net_handler){.arg = s,
+                                         .done = done,
+                                         .failed = failed,
+                                         .arrived_imm = arrived_imm,
+                                         .arrived_msg = arrived_msg};
     s->ops = d->ops;
     s->caps = ctx->core->caps[s->rail];
     uint32_t depth =
