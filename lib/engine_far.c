@@ -16,7 +16,6 @@
 #include "net_ops.h"
 #include "window_impl.h"
 
-#define COPIED     16u   /* most bytes that the core copies whatever they are */
 #define OPS_EACH   512u  /* operations of a ring that are under way, */
 #define OPS_IN_ALL 4096u /* of all rings of a device communicator, */
 #define OPS_LEAST  64u   /* and of one that has many beside it */
@@ -106,45 +105,13 @@ static int find_mine(const struct gi_job *j, uint32_t name, uint64_t off, bool *
     if (st != GIN_OK)
         return st;
     *addr = (void *)(uintptr_t)s.addr;
-    *region = NULL;
     if (j->op->flags & GIN_I_DESC_LOCAL) {
         if (off == 0 && bytes != 0)
             return gi_fail(GIN_EINVAL, "%" PRIu64 " bytes at 0", bytes);
         gi_gpu_look(comm->env.test_libcuda, s.addr, &range);
         s.gpu = range.place == GI_GPU_DEVICE;
     }
-    if (s.gpu) {
-        *region = gi_core_gpu(comm->net->core);
-        if (copied != NULL)
-            *copied = false;
-        return *region != NULL ? GIN_OK : gi_fail(GIN_ENOTSUP, "GPU memory is not staged here");
-    }
-    if (!comm->net->needs_region || bytes == 0 || (copied != NULL && *copied))
-        return GIN_OK;
-    *region = gi_net_region_of(comm, *addr, bytes);
-    if (*region == NULL && copied != NULL)
-        *copied = bytes <= GI_CORE_COPY;
-    return *region != NULL || (copied != NULL && *copied)
-               ? GIN_OK
-               : gi_fail(GIN_EINVAL,
-                         "%" PRIu64 " bytes at %p are not registered; see gin_local_register()",
-                         bytes, *addr);
-}
-
-static void set_action(const struct gin_i_op *o, struct gi_core_action *a)
-{
-    a->strong = (o->flags & GIN_I_DESC_STRONG) != 0;
-    a->value = o->value;
-    a->off = o->sig_off;
-    a->id = o->sig_win;
-    if (o->flags & GIN_I_DESC_SLOT) {
-        a->kind = GI_CORE_SLOT_ADD;
-        a->id = (uint32_t)o->sig_off;
-    } else if (o->flags & GIN_I_DESC_SET_AT) {
-        a->kind = GI_CORE_WORD_SET;
-    } else if (o->flags & GIN_I_DESC_ADD_AT) {
-        a->kind = GI_CORE_WORD_ADD;
-    }
+    return gi_net_mine(comm, s.gpu, *addr, bytes, copied, region);
 }
 
 static int put(const struct gi_job *j, const struct gi_request *q, struct gi_far_op *op)
@@ -156,10 +123,10 @@ static int put(const struct gi_job *j, const struct gi_request *q, struct gi_far
                             .off = o->dst_off,
                             .bytes = data ? o->size : 0,
                             .more = (o->flags & GIN_I_DESC_MORE) != 0,
-                            .copy = !data || o->size <= COPIED,
+                            .copy = !data || o->size <= GI_NET_COPIED,
+                            .action = gi_engine_action(o),
                             .notice = &op->notice};
     int st = GIN_OK;
-    set_action(o, &p.action);
     if (data && o->op == GIN_I_DESC_PUT)
         st = find_mine(j, o->src_win, o->src_off, &p.copy, &src, &p.region);
     else if (data && o->size > sizeof(o->immediate))

@@ -118,6 +118,8 @@ int gi_find_bytes(const struct gi_job *j, uint32_t name, int world, uint64_t off
 int gi_find_mine(const struct gi_job *j, uint32_t name, uint64_t off, struct gi_spot *s);
 /* Its words lie in GPU memory that this host's engines or GPUs update. */
 bool gi_is_applied_near(const struct gi_job *j, const struct gin_i_window *w, int world);
+/* The action of a descriptor, for the network's core. */
+struct gi_core_action gi_engine_action(const struct gin_i_op *o);
 /* The word of an action, into q. */
 int gi_find_word(const struct gi_job *j, struct gi_request *q);
 

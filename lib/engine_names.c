@@ -33,6 +33,20 @@ int gi_engine_inside(gin_comm_t *comm, const struct gin_i_window *w, uint64_t of
                : GIN_OK;
 }
 
+struct gi_core_action gi_engine_action(const struct gin_i_op *o)
+{
+    struct gi_core_action a = {.strong = (o->flags & GIN_I_DESC_STRONG) != 0, .value = o->value};
+    if (o->flags & GIN_I_DESC_SLOT) {
+        a.kind = GI_CORE_SLOT_ADD;
+        a.id = (uint32_t)o->sig_off;
+    } else if (o->flags & ACTIONS) {
+        a.kind = o->flags & GIN_I_DESC_SET_AT ? GI_CORE_WORD_SET : GI_CORE_WORD_ADD;
+        a.id = o->sig_win;
+        a.off = o->sig_off;
+    }
+    return a;
+}
+
 /* [off, off + bytes) of a window at a rank, with the window. */
 int gi_find_window(const struct gi_job *j, uint32_t name, int world, uint64_t off, uint64_t bytes,
                    bool update, const struct gin_i_window **w)

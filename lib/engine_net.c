@@ -15,7 +15,6 @@
 #include "net_up.h"
 
 #define TAKE_AT_ONCE 64
-#define COPIED       16u /* most bytes that the core copies */
 #define ADDRESSES    ((uint64_t)1 << GIN_I_DESC_OFF_BITS)
 #define ACTIONS      (GIN_I_DESC_SLOT | GIN_I_DESC_ADD_AT | GIN_I_DESC_SET_AT)
 
@@ -33,6 +32,7 @@ static int check_place(const struct gi_net_ring *x, const struct gin_i_op *o, ui
 static int find_mine(const struct gi_net_ring *x, const struct gin_i_op *o, uint32_t name,
                      uint64_t off, bool *copied, void **addr, struct gi_core_region **region)
 {
+    bool gpu = false;
     *addr = (void *)(uintptr_t)off;
     if (!(o->flags & GIN_I_DESC_LOCAL)) {
         const struct gin_i_window *w = gi_engine_window(x->comm, name);
@@ -40,43 +40,24 @@ static int find_mine(const struct gi_net_ring *x, const struct gin_i_op *o, uint
         if (st != GIN_OK)
             return st;
         *addr = (void *)(uintptr_t)(w->local + off);
-        if (w->kind == GIN_KIND_CUDA) {
-            *region = gi_core_gpu(x->comm->net->core);
-            if (copied != NULL)
-                *copied = false;
-            return *region != NULL ? GIN_OK : gi_fail(GIN_ENOTSUP, "GPU memory is not staged here");
-        }
+        gpu = w->kind == GIN_KIND_CUDA;
     } else if (o->size != 0 && (off == 0 || off + o->size > ADDRESSES)) {
         return gi_fail(GIN_EINVAL, "%" PRIu64 " bytes at %p are no memory", o->size, *addr);
     }
-    *region = NULL;
-    if (!x->comm->net->needs_region || o->size == 0 || (copied != NULL && *copied))
-        return GIN_OK;
-    *region = gi_net_region_of(x->comm, *addr, o->size);
-    if (*region == NULL && copied != NULL)
-        *copied = o->size <= GI_CORE_COPY;
-    return *region != NULL || (copied != NULL && *copied)
-               ? GIN_OK
-               : gi_fail(GIN_EINVAL, "%" PRIu64 " bytes at %p are not registered", o->size, *addr);
+    return gi_net_mine(x->comm, gpu, *addr, o->size, copied, region);
 }
 
 static int find_action(const struct gi_net_ring *x, const struct gin_i_op *o,
                        struct gi_core_action *a)
 {
-    *a = (struct gi_core_action){.strong = (o->flags & GIN_I_DESC_STRONG) != 0, .value = o->value};
+    *a = gi_engine_action(o);
     if (!(o->flags & ACTIONS))
         return GIN_OK;
-    if (o->flags & GIN_I_DESC_SLOT) {
-        a->kind = GI_CORE_SLOT_ADD;
-        a->id = (uint32_t)o->sig_off;
-        return o->sig_off < x->ring.n_signals
-                   ? GIN_OK
-                   : gi_fail(GIN_ERANGE, "signal %" PRIu64 " is out of range", o->sig_off);
-    }
-    a->kind = o->flags & GIN_I_DESC_SET_AT ? GI_CORE_WORD_SET : GI_CORE_WORD_ADD;
-    a->id = o->sig_win;
-    a->off = o->sig_off;
-    return check_place(x, o, o->sig_win, o->sig_off, 8, true);
+    if (a->kind != GI_CORE_SLOT_ADD)
+        return check_place(x, o, o->sig_win, o->sig_off, 8, true);
+    return o->sig_off < x->ring.n_signals
+               ? GIN_OK
+               : gi_fail(GIN_ERANGE, "signal %" PRIu64 " is out of range", o->sig_off);
 }
 
 static uint64_t *counter_of(const struct gi_net_ring *x, const struct gin_i_op *o)
@@ -108,7 +89,7 @@ static int put(struct gi_net_ring *x, const struct gin_i_op *o, bool more)
                             .off = o->dst_off,
                             .bytes = o->size,
                             .more = more || (o->flags & GIN_I_DESC_MORE) != 0,
-                            .copy = o->size <= COPIED,
+                            .copy = o->size <= GI_NET_COPIED,
                             .counter = counter_of(x, o)};
     int st = find_action(x, o, &p.action);
     if (st == GIN_OK && o->size != 0)

@@ -4,6 +4,7 @@
  * registrations of other windows; and which window names lead there. A registration that fails on
  * one rank is undone on all: the window lives without the network, and operations say so.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "cuda_up.h"
@@ -184,6 +185,26 @@ struct gi_core_region *gi_net_region_of(gin_comm_t *comm, const void *addr, uint
     uint64_t start = reg->addr[comm->rank];
     return at >= start && at - start <= reg->bytes && bytes <= reg->bytes - (at - start) ? reg->net
                                                                                          : NULL;
+}
+
+int gi_net_mine(gin_comm_t *comm, bool gpu, const void *addr, uint64_t bytes, bool *copied,
+                struct gi_core_region **region)
+{
+    *region = gpu ? gi_core_gpu(comm->net->core) : NULL;
+    if (gpu && copied != NULL)
+        *copied = false;
+    if (gpu)
+        return *region != NULL ? GIN_OK : gi_fail(GIN_ENOTSUP, "GPU memory is not staged here");
+    if (!comm->net->needs_region || bytes == 0 || (copied != NULL && *copied))
+        return GIN_OK;
+    *region = gi_net_region_of(comm, addr, bytes);
+    if (*region == NULL && copied != NULL)
+        *copied = bytes <= GI_CORE_COPY;
+    return *region != NULL || (copied != NULL && *copied)
+               ? GIN_OK
+               : gi_fail(GIN_EINVAL,
+                         "%" PRIu64 " bytes at %p are not registered; see gin_local_register()",
+                         bytes, addr);
 }
 
 /* ---- all there is, when the network comes and goes ---- */

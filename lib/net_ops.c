@@ -9,8 +9,6 @@
 #include "net_lend.h"
 #include "net_wait.h"
 
-#define VALUE 16u /* bytes of a put that is cheaper copied than watched over */
-
 /* ---- posting ---- */
 
 typedef int (*post_fn)(struct gi_core_ctx *ctx, int world, void *op);
@@ -121,7 +119,8 @@ static int end(const gin_t *g, int world, const struct gi_net_mine *m, int st)
 int gi_net_put(const gin_t *g, int world, struct gi_core_put *p, const char *call)
 {
     struct gi_net_ring *x = gi_net_ring_of(g);
-    bool gpu = p->region != NULL, value = p->bytes <= VALUE && !gpu; /* copied in any case */
+    bool gpu = p->region != NULL,
+         value = p->bytes <= GI_NET_COPIED && !gpu; /* copied in any case */
     struct gi_net_mine m = {.addr = (void *)(uintptr_t)p->src,
                             .bytes = value || gpu ? 0 : p->bytes,
                             .most_copied = GI_CORE_COPY};

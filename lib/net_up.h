@@ -96,6 +96,12 @@ static inline void gi_net_drive(const gin_comm_t *comm, struct gi_core_ctx *ctx)
 const char *gi_net_why(const gin_comm_t *comm);
 /* The registered region around [addr, addr + bytes) of my memory, or NULL. */
 struct gi_core_region *gi_net_region_of(gin_comm_t *comm, const void *addr, uint64_t bytes);
+/* Bytes of a put that is cheaper copied than watched over. */
+#define GI_NET_COPIED 16u
+/* The region that an operation's local memory needs, NULL: none. copied, if given: in, the core
+ * copies it in any case; out, it may have to, since no region has it. */
+int gi_net_mine(gin_comm_t *comm, bool gpu, const void *addr, uint64_t bytes, bool *copied,
+                struct gi_core_region **region);
 
 /* Tests only, before any communicator: another network than libfabric's. NULL: that again. */
 void gi_net_use(const struct gi_net_ops *ops, const void *(*more)(int rank));
