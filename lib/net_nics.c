@@ -49,15 +49,12 @@ static void look(const gin_comm_t *comm, struct found *f, struct wish *w)
                                     .rank = comm->rank,
                                     .size = comm->size};
     int n = gi_ofi_nics(&c, f->nic, GI_NET_NICS);
-    uint32_t placed = 0;
     if (n < 0)
         return; /* opening says why */
     f->n = (uint32_t)n;
-    for (uint32_t i = 0; i < f->n; i++) {
-        placed += f->nic[i].bus[0] != 0;
+    for (uint32_t i = 0; i < f->n; i++)
         w->of_use += !f->nic[i].down && !f->nic[i].local;
-    }
-    if (env->rails < 2 && (placed != f->n || f->n < 2))
+    if (!gi_nics_matter(f->nic, f->n, (uint32_t)env->rails))
         return;
     gi_nics_sort(f->nic, f->n);
     gi_nics_look(gpu_of(comm), f->nic, f->n, f->near);

@@ -147,6 +147,14 @@ static uint32_t best_of(const struct gi_net_nic *nics, const enum gi_near *near,
     return best;
 }
 
+bool gi_nics_matter(const struct gi_net_nic *nics, uint32_t n, uint32_t rails)
+{
+    uint32_t placed = 0;
+    for (uint32_t i = 0; i < n; i++)
+        placed += nics[i].bus[0] != 0;
+    return rails >= 2 || (placed == n && n >= 2);
+}
+
 uint32_t gi_nics_nearest(const struct gi_net_nic *nics, const enum gi_near *near, uint32_t n)
 {
     uint32_t best = best_of(nics, near, n, 0), mask = 0;

@@ -24,6 +24,10 @@ void gi_nics_sort(struct gi_net_nic *nics, uint32_t n);
 void gi_nics_measure(hwloc_topology_t topo, const char *gpu, hwloc_const_cpuset_t cpus,
                      const struct gi_net_nic *nics, uint32_t n, enum gi_near *near);
 
+/* Whether ranks choose by distance: somebody wants several rails, or all places are known and there
+ * is a choice. rails: as GINSHMEM_RAILS, 0: not set. */
+bool gi_nics_matter(const struct gi_net_nic *nics, uint32_t n, uint32_t rails);
+
 /* Those that are as near, and as fast, as the nearest one that is of use: bit k for nics[k]. 0:
  * none is of use. */
 uint32_t gi_nics_nearest(const struct gi_net_nic *nics, const enum gi_near *near, uint32_t n);

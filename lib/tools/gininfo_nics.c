@@ -39,14 +39,12 @@ static void take_named(struct seen *s, const char *names, const char *how)
 /* As net_nics.c does it for a rank without company. */
 static void take(struct seen *s, const struct gi_env *env, const char *opened)
 {
-    uint32_t pick[GI_CORE_RAILS], placed = 0, rails = (uint32_t)env->rails, n;
-    for (uint32_t i = 0; i < s->n; i++)
-        placed += s->nic[i].bus[0] != 0;
+    uint32_t pick[GI_CORE_RAILS], rails = (uint32_t)env->rails, n;
     if (env->nics[0] != 0) {
         take_named(s, env->nics, "named by GINSHMEM_NICS");
     } else if (env->nic[0] != 0) {
         take_named(s, env->nic, "named by GINSHMEM_NIC");
-    } else if (rails < 2 && (placed != s->n || s->n < 2)) {
+    } else if (!gi_nics_matter(s->nic, s->n, rails)) {
         take_named(s, opened, "the provider's best");
     } else {
         n = (uint32_t)__builtin_popcount(gi_nics_nearest(s->nic, s->near, s->n));
