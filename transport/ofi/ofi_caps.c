@@ -98,7 +98,7 @@ static void fill_memory(struct gi_ofi_domain *d)
 #endif
 }
 
-static bool is_loopback(const struct fi_info *i)
+bool gi_ofi_is_loopback(const struct fi_info *i)
 {
     const struct sockaddr_in *in = i->src_addr;
     if (i->src_addr == NULL)
@@ -130,7 +130,7 @@ void gi_ofi_fill_caps(struct gi_ofi_domain *d)
     snprintf(d->version, sizeof(d->version), "%u.%u, libfabric %u.%u", FI_MAJOR(v), FI_MINOR(v),
              FI_MAJOR(lib), FI_MINOR(lib));
     c->version = d->version;
-    c->local = is_loopback(i);
+    c->local = gi_ofi_is_loopback(i);
     c->fd_each = i->addr_format == FI_SOCKADDR_IN || i->addr_format == FI_SOCKADDR_IN6;
     c->notes = d->notes;
     gi_ofi_note(d, "device: %s of %s", i->domain_attr->name, i->fabric_attr->name);

@@ -132,6 +132,7 @@ static inline void *gi_ofi_desc(struct gi_net_mr *mr)
 
 /* ofi_caps.c: the record out of what the provider promised; ofi_quirk.c: corrections of it. */
 void gi_ofi_fill_caps(struct gi_ofi_domain *d);
+bool gi_ofi_is_loopback(const struct fi_info *i);
 void gi_ofi_apply_quirks(struct gi_ofi_domain *d);
 /* Add a line to the record's notes. */
 void gi_ofi_note(struct gi_ofi_domain *d, const char *fmt, ...) GIN_PRINTF(2, 3);

@@ -9,19 +9,13 @@
 #include <string.h>
 #include "base/log.h"
 #include "transport/ofi/ofi.h"
-#include "transport/ofi/ofi_find.h"
+#include "transport/ofi/ofi_int.h"
 
 static bool is_local(const struct fi_info *i)
 {
-    const struct sockaddr_in *in = i->src_addr;
-    if (i->src_addr == NULL)
-        return false;
-    if (i->addr_format == FI_SOCKADDR_IN)
-        return ntohl(in->sin_addr.s_addr) >> 24 == 127;
-    if (i->addr_format != FI_SOCKADDR_IN6)
-        return false;
-    const struct in6_addr *a = &((const struct sockaddr_in6 *)i->src_addr)->sin6_addr;
-    return IN6_IS_ADDR_LOOPBACK(a) || IN6_IS_ADDR_LINKLOCAL(a);
+    const struct sockaddr_in6 *in6 = i->src_addr;
+    return gi_ofi_is_loopback(i) || (in6 != NULL && i->addr_format == FI_SOCKADDR_IN6 &&
+                                     IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr));
 }
 
 static struct gi_net_nic nic_of(const struct fi_info *i)
