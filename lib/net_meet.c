@@ -82,11 +82,10 @@ static int apart(const struct meeting *m, int world, uint32_t rail, int st, cons
     const gin_comm_t *comm = m->d->comm;
     const char *mine = m->devices[comm->rank].of[rail], *theirs = m->devices[world].of[rail];
     return gi_fail(st,
-                   "rail %u does not lead from rank %d on host %.40s (%s) to rank %d on host %.40s "
-                   "(%s): %.80s; name devices by GINSHMEM_NICS in the order in which they reach "
-                   "each other, or set GINSHMEM_RAILS=1",
-                   rail, comm->rank, comm->cards[comm->rank].host_id, mine, world,
-                   comm->cards[world].host_id, theirs, why);
+                   "rail %u does not lead from rank %d (%s) to rank %d on host %.63s (%s): %.80s; "
+                   "name devices by GINSHMEM_NICS in the order in which they reach each other, or "
+                   "set GINSHMEM_RAILS=1",
+                   rail, comm->rank, mine, world, comm->cards[world].host_id, theirs, why);
 }
 
 /* A failure on the way to a rank (-1: nobody knows) in a context. */
