@@ -6,7 +6,7 @@
  *
  * that runs in every rank of a job ("ginrun -n 4 t_put_get [NAME...]") when the job has `least`
  * ranks; all bodies of a program use one communicator and one CUDA context. Ranks take the GPUs of
- * their host in turn, so several may share one. Exit status: 0 passed, 77 skipped, else failed.
+ * their machine in turn, so several may share one. Exit status: 0 passed, 77 skipped, else failed.
  *
  * Kernels report through a struct gpu_report: D_EQ() and its kin take down what differs, D_STEP()
  * what a block does next. GPU_DONE() waits for the kernels and prints what they took down. When a
@@ -148,7 +148,7 @@ __device__ static inline struct gpu_place gpu_place_of(enum gpu_kind kind)
 struct gpu {
     gin_comm_t *comm;
     int rank, size;
-    int devices; /* GPUs of this host */
+    int devices; /* GPUs of this machine */
     int device;  /* mine, -1: none */
     int sharers; /* most ranks on one GPU, which take turns if they are processes */
     cudaStream_t stream;
@@ -160,8 +160,9 @@ struct gpu {
 /* GPUs of this machine; *why says why there is none. Makes no context. */
 int gpu_count(char *why, size_t n);
 /*
- * Take a GPU for this rank and make what gpu.h needs there; device -1: the ranks of a host in turn.
- * false: there is none, why says the reason. Before the communicator has touched CUDA.
+ * Take a GPU for this rank and make what gpu.h needs there; device -1: the ranks of a machine in
+ * turn, which is collective. false: there is none, why says the reason. Before the communicator
+ * has touched CUDA.
  */
 bool gpu_open(struct gpu *gp, gin_comm_t *comm, int device, char *why, size_t n);
 void gpu_close(struct gpu *gp);

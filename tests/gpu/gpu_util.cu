@@ -21,19 +21,56 @@ int gpu_count(char *why, size_t n)
     return count;
 }
 
+/* Ranks of this machine, whatever hosts they were told to be: made-up ones share its GPUs. */
+struct seat {
+    char machine[40];
+    int devices;
+};
+
+static struct seat seat_of(int devices)
+{
+    struct seat s = {};
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (f == NULL || fgets(s.machine, sizeof(s.machine), f) == NULL)
+        snprintf(s.machine, sizeof(s.machine), "unknown");
+    if (f != NULL)
+        fclose(f);
+    s.devices = devices;
+    return s;
+}
+
+/* My turn among those that want one of its GPUs, and how many they are. Collective. */
+static int take_turn(const struct gpu *gp, int *takers)
+{
+    struct seat mine = seat_of(gp->devices);
+    struct seat *all = (struct seat *)calloc((size_t)gp->size, sizeof(mine));
+    int turn = 0;
+    *takers = 0;
+    if (!EXPECT_OK(gin_comm_allgather(gp->comm, &mine, all, sizeof(mine))))
+        memset(all, 0, (size_t)gp->size * sizeof(mine));
+    for (int r = 0; r < gp->size; r++)
+        if (all[r].devices > 0 && strcmp(all[r].machine, mine.machine) == 0) {
+            turn += r < gp->rank;
+            ++*takers;
+        }
+    free(all);
+    return turn;
+}
+
 bool gpu_open(struct gpu *gp, gin_comm_t *comm, int device, char *why, size_t n)
 {
+    int takers = 1;
     memset(gp, 0, sizeof(*gp));
     gp->comm = comm;
     gp->rank = gin_rank(comm);
     gp->size = gin_size(comm);
     gp->device = -1;
     gp->devices = gpu_count(why, n);
+    int turn = device >= 0 ? device : take_turn(gp, &takers);
     if (gp->devices == 0)
         return false;
-    gin_team_t node = gin_team_node(comm);
-    gp->device = device >= 0 ? device : node.rank % gp->devices;
-    gp->sharers = device >= 0 ? 1 : (node.size + gp->devices - 1) / gp->devices;
+    gp->device = device >= 0 ? device : turn % gp->devices;
+    gp->sharers = (takers + gp->devices - 1) / gp->devices;
     CU(cudaSetDevice(gp->device));
     CU(cudaFree(NULL));
     CU(cudaStreamCreateWithFlags(&gp->stream, cudaStreamNonBlocking));
