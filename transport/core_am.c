@@ -42,7 +42,7 @@ static int word_action(struct gi_core_ctx *ctx, struct gi_core_peer *p, const st
         bool can = ctx->core->config.hooks.apply != NULL || gi_core_gpu(ctx->core) != NULL;
         return st == GIN_ENOTSUP && can ? GIN_OK : st;
     }
-    return gi_core_stage_apply(ctx, p, m, &u, &old);
+    return gi_core_apply(ctx, p, m, &u, &old);
 }
 
 /* dry: whether it can be done. GIN_EAGAIN: not yet, call it again. */
@@ -196,16 +196,6 @@ void gi_core_go_on(struct gi_core_ctx *ctx, struct gi_core_peer *p)
         gi_core_kick(ctx, p);
 }
 
-/* It may take time, and is then called again from where it is kept. */
-static bool may_wait(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
-                     const struct gi_core_msg *m)
-{
-    bool stages = GIN_UNLIKELY(ctx->core->stage != NULL) &&
-                  (m->h.kind == GI_CORE_MSG_STAGED || m->h.kind == GI_CORE_MSG_PUT ||
-                   m->h.kind == GI_CORE_MSG_AMO);
-    return stages || !gi_core_epoch_whole(ctx, p, m);
-}
-
 static void numbered(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m,
                      uint32_t len)
 {
@@ -219,10 +209,9 @@ static void numbered(struct gi_core_ctx *ctx, struct gi_core_peer *p, const stru
     }
     if (is_kept(p, (first + ahead) % GI_CORE_CREDITS))
         return; /* a number that came twice: what is under way stays as it is */
-    if (ahead != 0 || may_wait(ctx, p, m))
+    /* What takes time is called again from where it is kept. */
+    if (ahead != 0 || !handle(ctx, p, m))
         keep_early(ctx, p, m, len);
-    else
-        handle(ctx, p, m);
     if (ahead == 0)
         gi_core_go_on(ctx, p);
 }

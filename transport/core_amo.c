@@ -17,17 +17,19 @@ int gi_core_word(const struct gi_core_ctx *ctx, const struct gi_core_update *u, 
     return st == GIN_OK && (uintptr_t)*at % u->bytes != 0 ? GIN_EINVAL : st;
 }
 
-int gi_core_apply(struct gi_core_ctx *ctx, const struct gi_core_update *u, uint64_t *old)
+int gi_core_apply(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m,
+                  const struct gi_core_update *u, uint64_t *old)
 {
     const struct gi_core_hooks *h = &ctx->core->config.hooks;
-    void *at;
-    int st = gi_core_word(ctx, u, &at);
-    if (st == GIN_ENOTSUP && h->apply != NULL)
-        return h->apply(h->arg, u, old);
-    if (st != GIN_OK)
-        return st;
-    *old = gi_amo_apply(at, u->op, u->bytes, u->value, u->expected);
-    return GIN_OK;
+    void *at = NULL;
+    int st = gi_core_stage_updates(p, m) ? GIN_ENOTSUP : gi_core_word(ctx, u, &at);
+    if (GIN_LIKELY(st == GIN_OK))
+        *old = gi_amo_apply(at, u->op, u->bytes, u->value, u->expected);
+    else if (st == GIN_ENOTSUP && gi_core_gpu(ctx->core) != NULL)
+        st = gi_core_stage_apply(ctx, p, m, u, at, old);
+    else if (st == GIN_ENOTSUP && h->apply != NULL)
+        st = h->apply(h->arg, u, old);
+    return st;
 }
 
 int gi_core_amo(struct gi_core_ctx *ctx, int peer, const struct gi_core_amo *a)
@@ -54,6 +56,7 @@ int gi_core_amo(struct gi_core_ctx *ctx, int peer, const struct gi_core_amo *a)
     op->notice = a->notice;
     op->sent = false;
     op->msg = true;
+    op->slow = at.staged;
     op->replied = a->old == NULL;
     gi_core_op_enqueue(ctx, op);
     gi_core_push(ctx, p);
@@ -81,6 +84,7 @@ int gi_core_amo_send(struct gi_core_ctx *ctx, struct gi_core_op *op)
         return st;
     p->amos += !op->replied;
     op->sent = true;
+    gi_core_note_slow(p, op->slow);
     gi_core_loosen(ctx, p, op->seq);
     return GIN_OK;
 }
@@ -97,7 +101,7 @@ bool gi_core_amo_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                                .value = m->amo.value,
                                .expected = m->amo.expected};
     if ((m->h.len == 4 || m->h.len == 8) && m->h.action <= GIN_I_AMO_CAS)
-        r.status = gi_core_stage_apply(ctx, p, m, &u, &r.value);
+        r.status = gi_core_apply(ctx, p, m, &u, &r.value);
     if (r.status == GIN_EAGAIN)
         return false;
     if (m->amo.wanted)

@@ -54,7 +54,7 @@ bool gi_core_bundle_fits(const struct gi_core_ctx *ctx, const struct gi_core_pee
 {
     const struct gi_core_action *a = &put->action;
     if (ctx->plan->bundle == 0 || put->bytes == 0 || put->bytes > MOST || !host ||
-        p->unposted != NULL || p->pushing || gi_core_stage_slow(ctx, p))
+        p->unposted != NULL || p->pushing || gi_core_is_slow(p))
         return false;
     if (p->bundle.bytes == 0 && !behind_bundle(ctx, p) && !has_company(ctx, p, put))
         return false;

@@ -108,7 +108,7 @@ static void fail_all(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status
     p->ready_first = p->ready_last = NULL;
     p->echo.want = p->loose.lo = p->loose.hi = p->echo.msgs = 0;
     p->bundle.bytes = 0;
-    p->amos = p->gets = p->msgs = p->apart = 0;
+    p->amos = p->gets = p->msgs = p->slows = p->apart = 0;
     p->probe = false;
     while (p->first != NULL) {
         struct gi_core_op *op = p->first;

@@ -210,6 +210,7 @@ struct gi_core_op {
     bool done;    /* complete; leaves the queues when it is first */
     bool queued_ctx, queued_peer, ready;
     bool msg;            /* it is a message, or ends with one */
+    bool slow;           /* ... that the engine there may not handle at once */
     bool lost;           /* it failed, and the network has pieces of it */
     bool striped;        /* its pieces go by all rails */
     bool apart;          /* striped, or a signal that waits for such: counted in peer->apart */
@@ -336,7 +337,8 @@ struct gi_core_peer {
     struct gi_core_bundling bundle;
     struct gi_core_prompts prompt;
     uint32_t ops;    /* in its queue */
-    uint32_t msgs;   /* ... of which so many are messages, or end with one */
+    uint32_t msgs;   /* ... of which so many are messages, or end with one, */
+    uint32_t slows;  /* and so many of these are slow */
     uint32_t pieces; /* with the network */
     uint32_t gets;   /* GET operations posted and not done */
     uint32_t amos;   /* replies owed */
@@ -512,12 +514,19 @@ void gi_core_reply_queue(struct gi_core_ctx *ctx, struct gi_core_peer *p,
 /* core_am.c */
 void gi_core_store(void *at, const void *from, uint32_t n);
 void gi_core_arrived_msg(void *arg, int peer, const void *bytes, uint32_t len);
+/* The message lies where it stays until it is handled. */
+static inline bool gi_core_is_kept(const struct gi_core_peer *p, const struct gi_core_msg *m)
+{
+    return p->in.early != NULL && m == &p->in.early[m->h.seq % GI_CORE_CREDITS];
+}
 /* Handle what came and may be handled now: the first one of those kept was waited for. */
 void gi_core_go_on(struct gi_core_ctx *ctx, struct gi_core_peer *p);
 
 /* core_amo.c */
 int gi_core_word(const struct gi_core_ctx *ctx, const struct gi_core_update *u, void **at);
-int gi_core_apply(struct gi_core_ctx *ctx, const struct gi_core_update *u, uint64_t *old);
+/* GIN_EAGAIN: not yet, call it again. */
+int gi_core_apply(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m,
+                  const struct gi_core_update *u, uint64_t *old);
 bool gi_core_amo_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                          const struct gi_core_msg *m); /* false: not yet, call it again */
 void gi_core_amo_replied(struct gi_core_ctx *ctx, struct gi_core_peer *p,
@@ -527,7 +536,6 @@ int gi_core_amo_send(struct gi_core_ctx *ctx, struct gi_core_op *op);
 /* core_stage.c: see core_stage.h */
 int gi_core_stage_run(struct gi_core_ctx *ctx);
 void gi_core_stage_kick(struct gi_core_ctx *ctx, struct gi_core_peer *p);
-bool gi_core_stage_slow(const struct gi_core_ctx *ctx, const struct gi_core_peer *p);
 
 /* core_settle.c */
 bool gi_core_peer_settled(const struct gi_core_peer *p, uint64_t mark);
@@ -567,6 +575,19 @@ void gi_core_done(void *arg, struct gi_net_request *req);
 static inline uint32_t gi_core_turn(const struct gi_core_ctx *ctx)
 {
     return atomic_load_explicit(&ctx->polls, memory_order_relaxed);
+}
+
+/* Messages to it may be kept there for a while: what is no message could overtake them. */
+static inline bool gi_core_is_slow(const struct gi_core_peer *p)
+{
+    return GIN_UNLIKELY(p->out.slow > p->out.acked) || GIN_UNLIKELY(p->slows != 0);
+}
+
+/* The last message to it is one of these. */
+static inline void gi_core_note_slow(struct gi_core_peer *p, bool slow)
+{
+    if (GIN_UNLIKELY(slow))
+        p->out.slow = p->out.sent;
 }
 
 static inline int gi_core_rank_of(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)

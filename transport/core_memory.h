@@ -29,6 +29,7 @@ struct gi_core_region {
 
 struct gi_core_window {
     uint32_t name, n;
+    bool staged;                  /* some of it is, somewhere */
     struct gi_core_window *older; /* of the same slot, kept until the window is dropped */
     struct gi_core_piece piece[];
 };
@@ -46,5 +47,7 @@ struct gi_core_place {
 /* GIN_ESTATE, GIN_ERANGE: no such window, or bytes outside of it; quiet. */
 int gi_core_locate(const struct gi_core *core, uint32_t rail, int peer, uint32_t name, uint64_t off,
                    uint64_t bytes, struct gi_core_place *place);
+/* Some of the window is staged, at whatever rank; or there is no such window. */
+bool gi_core_window_staged(const struct gi_core *core, uint32_t name);
 
 #endif

@@ -15,22 +15,6 @@ void gi_core_msg_init(const struct gi_core_ctx *ctx, struct gi_core_msg *m, unsi
         .kind = (uint8_t)kind, .ctx = ctx->tag, .source = (uint32_t)ctx->core->config.rank};
 }
 
-/* The target's GPU may have to do with it, which its engine does not wait for. */
-static bool may_take_time(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
-                          const struct gi_core_msg *m)
-{
-    struct gi_core_place at;
-    bool word = m->h.action == GI_CORE_WORD_ADD || m->h.action == GI_CORE_WORD_SET;
-    if (m->h.kind == GI_CORE_MSG_STAGED || m->h.kind == GI_CORE_MSG_AMO)
-        return true;
-    if (m->h.kind != GI_CORE_MSG_PUT)
-        return false;
-    return word ||
-           gi_core_locate(ctx->core, ctx->rail, gi_core_rank_of(ctx, p), m->put.window, m->put.off,
-                          1, &at) != GIN_OK ||
-           at.staged;
-}
-
 int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, void *bytes, uint32_t len)
 {
     struct gi_core_header *h = bytes;
@@ -52,8 +36,6 @@ int gi_core_msg_send(struct gi_core_ctx *ctx, struct gi_core_peer *p, void *byte
     p->ack_now = p->ack_now && !tells && !late;
     if (numbered) {
         p->out.sent++;
-        if (GIN_UNLIKELY(ctx->core->stage != NULL) && may_take_time(ctx, p, bytes))
-            p->out.slow = p->out.sent;
         gi_core_dirty(ctx, p);
     }
     ctx->counts[h->kind == GI_CORE_MSG_REPLY  ? GI_CORE_N_REPLY

@@ -60,6 +60,7 @@ void gi_core_op_enqueue(struct gi_core_ctx *ctx, struct gi_core_op *op)
     p->issued = op->seq;
     p->ops++;
     p->msgs += op->msg;
+    p->slows += op->slow;
     p->apart += op->apart;
     op->queued_ctx = op->queued_peer = true;
     *(ctx->first == NULL ? &ctx->first : &ctx->last->next_ctx) = op;
@@ -174,6 +175,7 @@ void gi_core_op_check(struct gi_core_ctx *ctx, struct gi_core_op *op)
         op->done = true;
         p->gets -= op->kind == GI_CORE_GET;
         p->msgs -= op->msg;
+        p->slows -= op->slow;
         p->apart -= op->apart;
         /* From the peer's queue first: the context's gives it back. */
         if (p->first == op)

@@ -128,6 +128,7 @@ static int post_whole(struct gi_core_ctx *ctx, struct gi_core_op *op)
                      : gi_core_msg_send(ctx, op->peer, &m, GI_CORE_BYTES_PUT + n);
     if (st == GIN_OK) {
         op->offset += n;
+        gi_core_note_slow(op->peer, op->slow);
         gi_core_loosen(ctx, op->peer, op->seq);
     }
     return st;

@@ -57,6 +57,14 @@ static bool at_once(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struc
     return true;
 }
 
+/* The engine there may have to wait for its GPU before it has handled the put's message. */
+static inline bool is_slow(const struct gi_core *core, const struct gi_core_action *a,
+                           const struct gi_core_place *at)
+{
+    bool word = a->kind == GI_CORE_WORD_ADD || a->kind == GI_CORE_WORD_SET;
+    return at->staged || (word && core->stage != NULL && gi_core_window_staged(core, a->id));
+}
+
 static void fill(struct gi_core_op *op, const struct gi_core_put *put, enum gi_core_way way)
 {
     op->way = (uint8_t)way;
@@ -93,7 +101,7 @@ static bool is_staged(const struct gi_core_ctx *ctx, const struct gi_core_put *p
 
 /* Or in one message, if the CPU reaches the source. */
 static int put_staged(struct gi_core_ctx *ctx, struct gi_core_peer *p,
-                      const struct gi_core_put *put)
+                      const struct gi_core_put *put, const struct gi_core_place *at)
 {
     bool device = put->region != NULL && put->region->device;
     enum gi_core_way way = gi_core_stage_way(ctx, p, put);
@@ -108,6 +116,7 @@ static int put_staged(struct gi_core_ctx *ctx, struct gi_core_peer *p,
     op->device = device;
     op->staged = device || way != GI_CORE_WAY_WHOLE;
     op->msg = true;
+    op->slow = way != GI_CORE_WAY_WHOLE || is_slow(ctx->core, &put->action, at);
     op->apart = way == GI_CORE_WAY_STRONG && others_pass(ctx);
     gi_core_op_enqueue(ctx, op);
     gi_core_push(ctx, p);
@@ -127,7 +136,7 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
         return GIN_EINVAL;
     bool device = put->region != NULL && put->region->device && put->bytes != 0;
     if (GIN_UNLIKELY(at.staged || device) && is_staged(ctx, put, &at))
-        return gi_core_stages(ctx->core) ? put_staged(ctx, p, put) : GIN_ENOTSUP;
+        return gi_core_stages(ctx->core) ? put_staged(ctx, p, put, &at) : GIN_ENOTSUP;
     bool single = put->bytes <= at.run && put->bytes <= ctx->plan->piece;
     at.host = at.host && !device; /* what follows is for the NIC alone */
     /* Copies of small ones are registered on the home rail alone. */
@@ -148,6 +157,7 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
         return GIN_EAGAIN;
     }
     fill(op, put, way);
+    op->slow = is_slow(ctx->core, &put->action, &at);
     op->striped = striped;
     op->apart = striped || (way == GI_CORE_WAY_STRONG && others_pass(ctx));
     gi_core_op_enqueue(ctx, op);

@@ -42,7 +42,7 @@ static bool native(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
 static enum gi_core_way choose_ordered(const struct gi_core_ctx *ctx, const struct gi_core_peer *p,
                                        const struct gi_core_put *put, bool small)
 {
-    bool behind = (ctx->plan->imm_after_msg && !gi_core_stage_slow(ctx, p)) ||
+    bool behind = (ctx->plan->imm_after_msg && !gi_core_is_slow(p)) ||
                   (p->out.sent == p->out.acked && p->msgs == 0 && p->bundle.bytes == 0) ||
                   (ctx->mutate & GI_CORE_MUTATE_IMM) != 0;
     if (put->bytes != 0 && fits_imm(ctx, &put->action) && (behind || !put->action.strong))
@@ -122,6 +122,7 @@ int gi_core_send_action(struct gi_core_ctx *ctx, struct gi_core_op *op)
     if (st != GIN_OK)
         return st;
     op->sent = true;
+    gi_core_note_slow(op->peer, op->slow);
     gi_core_loosen(ctx, op->peer, op->seq);
     return GIN_OK;
 }

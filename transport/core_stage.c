@@ -130,11 +130,6 @@ void gi_core_stage_kick(struct gi_core_ctx *ctx, struct gi_core_peer *p)
     ctx->staging = s;
 }
 
-bool gi_core_stage_slow(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
-{
-    return ctx->core->stage != NULL && (p->out.slow > p->out.acked || p->msgs != 0);
-}
-
 int gi_core_stage_run(struct gi_core_ctx *ctx)
 {
     struct gi_stage_peer *list = ctx->staging, *s;

@@ -140,7 +140,7 @@ int gi_core_stage_asked(struct gi_core_ctx *ctx, struct gi_core_peer *p,
 int gi_stage_out_run(struct gi_core_ctx *ctx, struct gi_stage_peer *s);
 void gi_stage_out_close(struct gi_core_ctx *ctx, struct gi_stage_peer *s);
 
-/* core_stage_in.c: of a message that is kept while they answer GIN_EAGAIN, and then called again */
+/* core_stage_in.c: of a message that is kept where they answer GIN_EAGAIN, and then called again */
 void gi_core_stage_begin(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                          const struct gi_core_msg *m); /* it came early */
 int gi_core_stage_staged(struct gi_core_ctx *ctx, struct gi_core_peer *p,
@@ -148,12 +148,13 @@ int gi_core_stage_staged(struct gi_core_ctx *ctx, struct gi_core_peer *p,
 /* A PUT whose place `at` the CPU does not reach. */
 int gi_core_stage_store(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                         const struct gi_core_msg *m, void *at);
-/* gi_core_apply(), of words too that the CPU does not reach. */
+/* gi_core_apply(), of a word `at` that the CPU does not reach; looked at by the first call alone.
+ */
 int gi_core_stage_apply(struct gi_core_ctx *ctx, struct gi_core_peer *p,
-                        const struct gi_core_msg *m, const struct gi_core_update *u, uint64_t *old);
-/* Of such a message: 0, nothing of it has begun; GIN_EAGAIN, it has; 1: its bytes are there. */
-int gi_core_stage_look(const struct gi_core_peer *p, const struct gi_core_msg *m);
-void gi_core_stage_forget(struct gi_core_peer *p, const struct gi_core_msg *m); /* it is handled */
+                        const struct gi_core_msg *m, const struct gi_core_update *u, void *at,
+                        uint64_t *old);
+int gi_stage_look(const struct gi_core_peer *p, const struct gi_core_msg *m);
+void gi_stage_forget(struct gi_core_peer *p, const struct gi_core_msg *m);
 /* The network's word on a read; status GIN_OK or why not. */
 void gi_core_stage_read(struct gi_core_ctx *ctx, struct gi_core_chunk *c, int status);
 int gi_stage_in_run(struct gi_core_ctx *ctx, struct gi_stage_peer *s);
@@ -165,6 +166,31 @@ void gi_stage_pull_begin(struct gi_core_ctx *ctx, struct gi_stage_pull *k);
 void gi_stage_word_step(struct gi_core_ctx *ctx, struct gi_stage_pull *k);
 /* It came to its end, well or not: give back what it holds. */
 void gi_stage_over(struct gi_core_ctx *ctx, struct gi_stage_pull *k, int status);
+
+/* Something of the message has begun. */
+static inline bool gi_core_stage_has(const struct gi_core_peer *p, const struct gi_core_msg *m)
+{
+    return GIN_UNLIKELY(p->stage != NULL) && p->stage->busy >> (m->h.seq % GI_CORE_CREDITS) & 1;
+}
+
+/* 0, nothing of it has begun; GIN_EAGAIN, it has; 1: its bytes are there. */
+static inline int gi_core_stage_look(const struct gi_core_peer *p, const struct gi_core_msg *m)
+{
+    return gi_core_stage_has(p, m) ? gi_stage_look(p, m) : 0;
+}
+
+/* Its update of a word has. */
+static inline bool gi_core_stage_updates(const struct gi_core_peer *p, const struct gi_core_msg *m)
+{
+    return gi_core_stage_has(p, m) && p->stage->in[m->h.seq % GI_CORE_CREDITS].word;
+}
+
+/* It is handled. */
+static inline void gi_core_stage_forget(struct gi_core_peer *p, const struct gi_core_msg *m)
+{
+    if (gi_core_stage_has(p, m))
+        gi_stage_forget(p, m);
+}
 
 /* Nothing can be done until something comes from the network, which is told by a kick. */
 static inline bool gi_stage_is_idle(const struct gi_stage_peer *s)

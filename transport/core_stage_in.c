@@ -260,6 +260,8 @@ int gi_core_stage_staged(struct gi_core_ctx *ctx, struct gi_core_peer *p,
 int gi_core_stage_store(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                         const struct gi_core_msg *m, void *at)
 {
+    if (!gi_core_is_kept(p, m))
+        return GIN_EAGAIN; /* nothing has begun: its bytes are still needed then */
     struct gi_stage_pull *k = open_slot(ctx, p, m);
     if (k == NULL)
         return GIN_ENOMEM;
@@ -280,21 +282,15 @@ int gi_core_stage_store(struct gi_core_ctx *ctx, struct gi_core_peer *p,
 }
 
 int gi_core_stage_apply(struct gi_core_ctx *ctx, struct gi_core_peer *p,
-                        const struct gi_core_msg *m, const struct gi_core_update *u, uint64_t *old)
+                        const struct gi_core_msg *m, const struct gi_core_update *u, void *at,
+                        uint64_t *old)
 {
-    void *at;
-    if (ctx->core->stage == NULL || ctx->core->stage->mover.copy == NULL)
-        return gi_core_apply(ctx, u, old);
-    struct gi_stage_pull *k = p->stage != NULL ? slot_of(p, m) : NULL;
-    if (k == NULL || !k->word) {
-        int st = gi_core_word(ctx, u, &at);
-        if (st != GIN_ENOTSUP)
-            return gi_core_apply(ctx, u, old);
+    struct gi_stage_pull *k = open_slot(ctx, p, m);
+    if (k == NULL)
+        return GIN_ENOMEM;
+    if (!k->word) {
         if (((uintptr_t)at & (u->bytes - 1)) != 0)
             return GIN_EINVAL;
-        k = open_slot(ctx, p, m);
-        if (k == NULL)
-            return GIN_ENOMEM;
         k->word = true;
         k->to = at;
         k->update = *u;
@@ -308,18 +304,14 @@ int gi_core_stage_apply(struct gi_core_ctx *ctx, struct gi_core_peer *p,
     return k->status;
 }
 
-int gi_core_stage_look(const struct gi_core_peer *p, const struct gi_core_msg *m)
+int gi_stage_look(const struct gi_core_peer *p, const struct gi_core_msg *m)
 {
-    if (p->stage == NULL)
-        return 0;
     const struct gi_stage_pull *k = slot_of(p, m);
     return k->stored || k->word ? 1 : k->state == GI_STAGE_IDLE ? 0 : GIN_EAGAIN;
 }
 
-void gi_core_stage_forget(struct gi_core_peer *p, const struct gi_core_msg *m)
+void gi_stage_forget(struct gi_core_peer *p, const struct gi_core_msg *m)
 {
-    if (p->stage == NULL)
-        return;
     slot_of(p, m)->state = GI_STAGE_IDLE;
     slot_of(p, m)->stored = slot_of(p, m)->word = false;
     p->stage->busy &= ~((uint64_t)1 << (m->h.seq % GI_CORE_CREDITS));

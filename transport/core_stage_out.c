@@ -88,9 +88,11 @@ static int tell_put(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_s
     memcpy(m.put.data, o->slab, o->len);
     int st = op->action.strong ? gi_core_epoch_send(ctx, p, &m, GI_CORE_BYTES_PUT + o->len)
                                : gi_core_msg_send(ctx, p, &m, GI_CORE_BYTES_PUT + o->len);
-    if (st == GIN_OK)
-        give(ctx, o);
-    return st;
+    if (st != GIN_OK)
+        return st;
+    gi_core_note_slow(p, op->slow);
+    give(ctx, o);
+    return GIN_OK;
 }
 
 static int tell(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_stage_out *o)
@@ -111,7 +113,9 @@ static int tell(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_stage
     m.staged.len = o->len;
     m.staged.turn = o->turn;
     m.staged.unused = 0;
-    return gi_core_msg_send(ctx, p, &m, GI_CORE_BYTES_STAGED);
+    int st = gi_core_msg_send(ctx, p, &m, GI_CORE_BYTES_STAGED);
+    gi_core_note_slow(p, st == GIN_OK);
+    return st;
 }
 
 /* The chunk is in its slab: its source may be used again. */

@@ -58,6 +58,22 @@ int gi_core_locate(const struct gi_core *core, uint32_t rail, int peer, uint32_t
     return GIN_OK;
 }
 
+bool gi_core_window_staged(const struct gi_core *core, uint32_t name)
+{
+    struct gi_core_window **slot = slot_of(core, name);
+    const struct gi_core_window *w = slot != NULL ? __atomic_load_n(slot, __ATOMIC_ACQUIRE) : NULL;
+    return w == NULL || w->name != name || w->staged;
+}
+
+static bool any_staged(const struct gi_core *core, const struct gi_core_piece *pieces, uint32_t n)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < n; i++)
+        for (int r = 0; r < core->config.size; r++)
+            any |= pieces[i].region->part[r].staged != 0;
+    return any;
+}
+
 int gi_core_window_set(struct gi_core *core, uint32_t name, const struct gi_core_piece *pieces,
                        uint32_t n)
 {
@@ -76,6 +92,7 @@ int gi_core_window_set(struct gi_core *core, uint32_t name, const struct gi_core
     struct gi_core_window **slot = slot_of(core, name);
     w->name = name;
     w->n = n;
+    w->staged = any_staged(core, pieces, n);
     w->older = *slot;
     memcpy(w->piece, pieces, n * sizeof(*pieces));
     __atomic_store_n(slot, w, __ATOMIC_RELEASE);

@@ -76,6 +76,67 @@ TEST(answers_are_behind_bundles)
     bed_close(&b);
 }
 
+/* ---- what is not staged, beside it ---- */
+
+/* Atomics and puts of host memory are handled where they arrive, and hold up no immediates. */
+TEST(host_memory_pays_nothing)
+{
+    struct bed b = {.staged = 4};
+    uint64_t old = 0;
+    if (!bed_open(&b, bed_mask("B64"), 3))
+        return;
+    const uint64_t *counts = gi_core_counts(b.rank[0].ctx);
+    for (int k = 0; k < 10; k++) {
+        struct gi_core_amo a = bed_fetch_inc(0, &old);
+        struct gi_core_put p = bed_make_put(&b, 0, 64, SRC, BYTES);
+        p.action = bed_slot(0, 1, true);
+        EXPECT_EQ_INT(bed_amo(&b, 0, 1, &a), GIN_OK);
+        EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK); /* the former is not acknowledged */
+        p.bytes = 0;
+        EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+        EXPECT_EQ_INT(bed_quiet(&b, 0, 1), GIN_OK);
+    }
+    EXPECT_EQ_U64(counts[GI_CORE_N_WRITE_IMM], 10);
+    EXPECT_EQ_U64(counts[GI_CORE_N_MSG], 20);
+    EXPECT_EQ_U64(bed_signal(&b, 1, 0), 20);
+    EXPECT(b.rank[1].ctx->peers[0].in.early == NULL); /* nothing was kept */
+    EXPECT(b.rank[1].ctx->peers[0].stage == NULL);
+    bed_close(&b);
+}
+
+/* A word of the GPU's, or bytes for it, go in a message; no signal behind it comes before them. */
+TEST(signals_are_behind_copies)
+{
+    for (int word = 0; word < 2; word++) {
+        struct bed b = {.staged = 2};
+        uint64_t *at, value = 0x1234567890;
+        pt_step("%s", word ? "word" : "bytes");
+        if (!bed_open(&b, bed_mask("B64"), 2))
+            return;
+        at = (uint64_t *)(void *)b.rank[1].memory;
+        b.rank[1].mover.stuck = 1;
+        struct gi_core_put p = bed_make_put(&b, 0, 0, SRC, 8);
+        struct gi_core_amo a = bed_fetch_inc(0, NULL);
+        memcpy(b.rank[0].memory + SRC, &value, 8);
+        p.action = bed_slot(0, 1, false);
+        a.value = value;
+        EXPECT_EQ_INT(word ? bed_amo(&b, 0, 1, &a) : bed_put(&b, 0, 1, &p), GIN_OK);
+        struct gi_core_put last = {.action = bed_slot(1, 1, true)};
+        EXPECT_EQ_INT(bed_put(&b, 0, 1, &last), GIN_OK);
+        for (int i = 0; i < 1000; i++)
+            bed_round(&b);
+        EXPECT_EQ_U64(bed_signal(&b, 1, 0) + bed_signal(&b, 1, 1), 0);
+        EXPECT_EQ_U64(gi_core_counts(b.rank[0].ctx)[GI_CORE_N_MSG], 2);
+        b.rank[1].mover.stuck = 0;
+        for (uint32_t i = 0; i < ROUNDS && bed_signal(&b, 1, 1) == 0; i++)
+            bed_round(&b);
+        EXPECT_EQ_U64(*at, value);
+        EXPECT_EQ_U64(bed_signal(&b, 1, 0), !word);
+        EXPECT_EQ_U64(bed_signal(&b, 1, 1), 1);
+        bed_close(&b);
+    }
+}
+
 /* ---- answers that cannot be sent any more ---- */
 
 /* Something of rank 0 is refused by rank 1, as a word that no CPU reaches. */
