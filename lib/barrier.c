@@ -231,7 +231,7 @@ static bool is_no_member(const void *arg, int rank)
 }
 
 /* The barriers' context on the network, for those that go over it. */
-static const struct gi_core_ctx *context_of(const struct pass *b)
+static struct gi_core_ctx *context_of(const struct pass *b)
 {
     const struct gi_devcomm *d = gi_devcomm_of(b->g);
     return b->pool->steps != 0 ? d->net[d->reqs.contexts] : NULL;

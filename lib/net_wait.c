@@ -58,10 +58,10 @@ static int check(void *arg)
 static void drive(void *arg)
 {
     const struct gi_net_wait *n = arg;
-    gi_core_poll_some(n->net->core);
+    gi_core_poll_first(n->net->core, n->ctx);
 }
 
-struct gi_net_wait gi_net_look(gin_comm_t *comm, const struct gi_core_ctx *ctx)
+struct gi_net_wait gi_net_look(gin_comm_t *comm, struct gi_core_ctx *ctx)
 {
     return (struct gi_net_wait){.comm = comm,
                                 .health = gi_comm_health,
@@ -70,7 +70,7 @@ struct gi_net_wait gi_net_look(gin_comm_t *comm, const struct gi_core_ctx *ctx)
                                 .ctx = ctx};
 }
 
-void gi_net_wait_begin(struct gi_net_wait *n, gin_comm_t *comm, const struct gi_core_ctx *ctx,
+void gi_net_wait_begin(struct gi_net_wait *n, gin_comm_t *comm, struct gi_core_ctx *ctx,
                        uint64_t timeout_ns, const char *what)
 {
     uint64_t deadline = timeout_ns != 0 ? gi_deadline_in(timeout_ns) : GI_NEVER;

@@ -15,17 +15,17 @@ struct gi_net_wait {
     gi_wait_check_fn health; /* ends it, too; to be changed after begin where it is known who is
                                 waited for: gi_comm_whole, or of one's own */
     void *health_arg;
-    struct gi_net *net;            /* driven as long as it lasts; NULL: there was none */
-    const struct gi_core_ctx *ctx; /* whose failure ends it, or NULL */
+    struct gi_net *net;      /* driven as long as it lasts; NULL: there was none */
+    struct gi_core_ctx *ctx; /* driven before the others, its failure ends it; or NULL */
     /* May the failure of this rank be ignored? NULL: of none. */
     bool (*ignores)(const void *arg, int rank);
     const void *arg;
 };
 
 /* As begun, but for w: for whoever polls instead of waiting. */
-struct gi_net_wait gi_net_look(gin_comm_t *comm, const struct gi_core_ctx *ctx);
+struct gi_net_wait gi_net_look(gin_comm_t *comm, struct gi_core_ctx *ctx);
 /* timeout_ns 0: none. ctx: see above, may be NULL. */
-void gi_net_wait_begin(struct gi_net_wait *n, gin_comm_t *comm, const struct gi_core_ctx *ctx,
+void gi_net_wait_begin(struct gi_net_wait *n, gin_comm_t *comm, struct gi_core_ctx *ctx,
                        uint64_t timeout_ns, const char *what);
 /* For what operations wait for, of a rank or a ticket: they learn of the dead themselves, so only
  * the communicator's end ends it. */

@@ -328,6 +328,16 @@ int gi_core_poll_left(struct gi_core *core, uint32_t driver, bool all, uint32_t 
     return events;
 }
 
+/*
+ * What peers read here, or are to be told of here, moves while this context is driven and makes no
+ * event that would show it: where lanes share no sockets, it would have one turn of many.
+ */
+int gi_core_poll_first(struct gi_core *core, struct gi_core_ctx *ctx)
+{
+    int n = ctx != NULL ? poll_one(ctx, true) : 0;
+    return n == 0 ? poll_turn(core, ctx) : n;
+}
+
 int gi_core_poll_for(struct gi_core *core, struct gi_core_ctx *ctx)
 {
     int n = poll_one(ctx, true);

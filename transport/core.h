@@ -103,6 +103,8 @@ int gi_core_poll(struct gi_core *core);
 int gi_core_poll_some(struct gi_core *core);
 /* For one that waits for something of one context: that one, and the others now and then. */
 int gi_core_poll_for(struct gi_core *core, struct gi_core_ctx *ctx);
+/* ... and has waited for long: that one, and behind it what gi_core_poll_some() does. NULL: none */
+int gi_core_poll_first(struct gi_core *core, struct gi_core_ctx *ctx);
 enum gi_core_others {
     GI_CORE_NOBODY,
     GI_CORE_POSTS, /* somebody posts, one operation after the other */
