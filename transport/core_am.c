@@ -54,7 +54,7 @@ static int put_action(struct gi_core_ctx *ctx, struct gi_core_peer *p, const str
     case GI_CORE_SLOT_ADD:
         if (dry)
             return m->put.id < ctx->cells.n ? GIN_OK : GIN_ERANGE;
-        return gi_core_signal_slot(ctx, m->put.id, m->put.value);
+        return gi_core_signal_slot(ctx, p, m->put.id, m->put.value);
     case GI_CORE_WORD_ADD:
     case GI_CORE_WORD_SET: return word_action(ctx, p, m, dry);
     default: return GIN_EINVAL;
@@ -87,7 +87,7 @@ static bool put_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
              : begun == 1 ? GIN_OK
                           : gi_core_stage_store(ctx, p, m, NULL);
     bool action = st == GIN_OK;
-    if (action)
+    if (action && !p->in.lacks)
         st = put_action(ctx, p, m, false);
     if (st == GIN_EAGAIN)
         return false;
@@ -119,7 +119,7 @@ static bool handle(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct
         return false;
     switch (m->h.kind) {
     case GI_CORE_MSG_SLOT:
-        st = gi_core_signal_slot(ctx, m->slot.id, m->slot.value);
+        st = gi_core_signal_slot(ctx, p, m->slot.id, m->slot.value);
         if (st != GIN_OK)
             gi_core_refuse(ctx, p, st, m, m->slot.id, 0);
         break;

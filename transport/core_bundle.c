@@ -161,7 +161,7 @@ void gi_core_bundle_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
         if (st == GIN_OK) {
             gi_core_store(at, &e[1], len);
             if (slot != 0)
-                gi_core_signal_slot(ctx, slot - 1, 1);
+                gi_core_signal_slot(ctx, p, slot - 1, 1);
         } else {
             gi_core_refuse(ctx, p, st, (const struct gi_core_msg *)(const void *)b, b->window, off);
         }

@@ -171,7 +171,7 @@ void gi_core_epoch_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint
     int st = n != NULL ? GIN_OK : GIN_EINVAL;
     /* Signals first: who waits for the epoch has them, too. */
     if (st == GIN_OK && value != 0)
-        st = gi_core_signal_slot(ctx, slot, narrow ? 1 : value);
+        st = gi_core_signal_slot(ctx, p, slot, narrow ? 1 : value);
     if (st != GIN_OK)
         gi_core_refuse(ctx, p, st, NULL, slot, 0);
     if (n == NULL)

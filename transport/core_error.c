@@ -257,6 +257,8 @@ void gi_core_refuse(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status,
                     const struct gi_core_msg *m, uint32_t window, uint64_t off)
 {
     ctx->counts[GI_CORE_N_REFUSED]++;
+    if (p != NULL && (m == NULL || m->h.kind != GI_CORE_MSG_FETCH))
+        p->in.lacks = true;
     if (p == NULL || p->gone || p->nack.status != 0)
         return;
     p->nack.status = status;

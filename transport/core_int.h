@@ -185,6 +185,7 @@ struct gi_core_out {
 struct gi_core_in {
     uint64_t got;  /* handled */
     uint64_t told; /* ... of which it knows */
+    bool lacks;    /* something is missing of what came: no signal behind that is given any more */
     uint32_t imms;
     struct gi_core_msg *early; /* GI_CORE_CREDITS slots; made when one comes out of order */
     uint64_t early_mask;
@@ -399,7 +400,9 @@ enum gi_core_way gi_core_choose(const struct gi_core_ctx *ctx, const struct gi_c
 uint64_t gi_core_imm(const struct gi_core_ctx *ctx, const struct gi_core_action *a);
 int gi_core_send_action(struct gi_core_ctx *ctx, struct gi_core_op *op);
 int gi_core_send_native(struct gi_core_ctx *ctx, struct gi_core_op *op);
-int gi_core_signal_slot(struct gi_core_ctx *ctx, uint32_t slot, uint64_t value);
+/* From that peer; NULL: nobody knows whose it is. */
+int gi_core_signal_slot(struct gi_core_ctx *ctx, const struct gi_core_peer *p, uint32_t slot,
+                        uint64_t value);
 void gi_core_arrived_imm(void *arg, int peer, uint64_t imm);
 
 /* core_msg.c: GIN_OK, GIN_EAGAIN (no credit, or the network is full) or what the network said */

@@ -165,11 +165,14 @@ int gi_core_send_native(struct gi_core_ctx *ctx, struct gi_core_op *op)
 
 /* ---- arrival ---- */
 
-int gi_core_signal_slot(struct gi_core_ctx *ctx, uint32_t slot, uint64_t value)
+int gi_core_signal_slot(struct gi_core_ctx *ctx, const struct gi_core_peer *p, uint32_t slot,
+                        uint64_t value)
 {
     const struct gi_core_cells *cells = &ctx->cells;
     if (slot >= cells->n)
         return GIN_ERANGE;
+    if (GIN_UNLIKELY(p != NULL && p->in.lacks))
+        return GIN_OK;
     uint64_t *cell = (uint64_t *)((char *)cells->first + slot * cells->stride);
     if (cells->shared)
         GIN_ADD_RELEASE(cell, value);
@@ -199,7 +202,7 @@ void gi_core_arrived_imm(void *arg, int peer, uint64_t imm)
         return;
     }
     if (ctx->epochs == NULL && tag == (ctx->tag & 0xff))
-        st = gi_core_signal_slot(ctx, slot, narrow ? 1 : (uint32_t)imm);
+        st = gi_core_signal_slot(ctx, p, slot, narrow ? 1 : (uint32_t)imm);
     if (st != GIN_OK)
         gi_core_refuse(ctx, p, st, NULL, slot, 0);
 }
