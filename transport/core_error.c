@@ -259,11 +259,18 @@ void gi_core_refuse(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status,
     ctx->counts[GI_CORE_N_REFUSED]++;
     if (p != NULL && (m == NULL || m->h.kind != GI_CORE_MSG_FETCH))
         p->in.lacks = true;
-    if (p == NULL || p->gone || p->nack.status != 0)
+    if (p != NULL)
+        gi_core_nack(ctx, p, status, m != NULL ? m->h.kind : 0, window, off);
+}
+
+void gi_core_nack(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status, uint32_t kind,
+                  uint32_t window, uint64_t off)
+{
+    if (p->gone || p->nack.status != 0)
         return;
     p->nack.status = status;
     p->refused = true;
-    p->nack.kind = m != NULL ? m->h.kind : 0;
+    p->nack.kind = kind;
     p->nack.window = window;
     p->nack.off = off;
     gi_core_kick(ctx, p);
@@ -286,6 +293,10 @@ void gi_core_nacked(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struc
     int status = odd ? GIN_ENET : m->nack.status;
     if (m->nack.kind == GI_CORE_NACK_LOST)
         snprintf(text, sizeof(text), "the network lost what it sent to here");
+    else if (m->nack.kind == GI_CORE_NACK_COPY)
+        snprintf(text, sizeof(text),
+                 "its GPU memory could not be copied, for window 0x%x, offset %llu: %s",
+                 m->nack.window, (unsigned long long)m->nack.off, gin_status_name(status));
     else
         snprintf(text, sizeof(text), "it refused %s for window or slot 0x%x, offset %llu: %s",
                  kinds[kind], m->nack.window, (unsigned long long)m->nack.off,

@@ -456,6 +456,8 @@ void gi_core_failed(void *arg, struct gi_net_request *req, int peer, int status,
                     const char *text);
 void gi_core_refuse(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status,
                     const struct gi_core_msg *m, uint32_t window, uint64_t off);
+void gi_core_nack(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status, uint32_t kind,
+                  uint32_t window, uint64_t off); /* ... once it is counted; kind: of the message */
 void gi_core_nacked(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_core_msg *m);
 void gi_core_gone(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* nothing goes to it */
 void gi_core_lost(struct gi_core *core, int rank, const char *why); /* for all contexts */

@@ -5,6 +5,7 @@
  */
 #include "transport/core_stage.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static uint64_t size_of(enum gi_stage_room room)
@@ -107,6 +108,24 @@ void gi_stage_give(struct gi_core_stage *s, enum gi_stage_room room, char *at)
     lock(s);
     p->free[p->n_free++] = (uint16_t)((uint64_t)(at - p->base) / p->size);
     atomic_flag_clear_explicit(&s->lock, memory_order_release);
+}
+
+/* ---- copies that fail ---- */
+
+void gi_stage_failed(struct gi_core_stage *s)
+{
+    lock(s);
+    if (s->why[0] == 0)
+        snprintf(s->why, sizeof(s->why), "%.139s", gin_last_error());
+    atomic_flag_clear_explicit(&s->lock, memory_order_release);
+}
+
+void gi_stage_fail_ctx(struct gi_core_ctx *ctx, int status)
+{
+    char text[GI_CORE_TEXT];
+    snprintf(text, sizeof(text), "what came for this rank's GPU is not there: %s",
+             ctx->core->stage->why);
+    gi_core_ctx_error(ctx, status, -1, text);
 }
 
 /* ---- what is under way ---- */

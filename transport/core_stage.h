@@ -47,7 +47,8 @@ struct gi_core_stage {
     struct gi_core_region *region; /* of all slabs, at all ranks */
     struct gi_core_region gpu;     /* gi_core_gpu() */
     char *memory;
-    atomic_flag lock; /* of the pools: contexts have different owners */
+    atomic_flag lock; /* of the pools and why: contexts have different owners */
+    char why[140];    /* a copy failed for the first time; those after it fail of the same */
     struct gi_stage_pool pool[GI_STAGE_ROOMS];
 };
 
@@ -71,6 +72,7 @@ struct gi_stage_pull {
     bool device; /* `to` is out of the CPU's reach */
     bool stored; /* of a message: its bytes are there, its action is left */
     bool word;   /* an update */
+    bool ours;   /* it failed for a copy that did */
     int status;
     uint32_t len;
     struct gi_core_peer *peer;
@@ -124,6 +126,10 @@ char *gi_stage_take(struct gi_core_stage *s, enum gi_stage_room room);
 void gi_stage_give(struct gi_core_stage *s, enum gi_stage_room room, char *at);
 /* NULL: no memory. */
 struct gi_stage_peer *gi_stage_peer(struct gi_core_peer *p);
+/* The mover refuses or fails, as recorded just now. */
+void gi_stage_failed(struct gi_core_stage *s);
+/* ... of which the context hears: what its waits are for may never come. */
+void gi_stage_fail_ctx(struct gi_core_ctx *ctx, int status);
 void gi_core_stage_close(struct gi_core *core);
 void gi_core_stage_ctx_close(struct gi_core_ctx *ctx); /* its lane is closed */
 
@@ -166,6 +172,7 @@ void gi_stage_pull_begin(struct gi_core_ctx *ctx, struct gi_stage_pull *k);
 void gi_stage_word_step(struct gi_core_ctx *ctx, struct gi_stage_pull *k);
 /* It came to its end, well or not: give back what it holds. */
 void gi_stage_over(struct gi_core_ctx *ctx, struct gi_stage_pull *k, int status);
+void gi_stage_spoilt(struct gi_core_ctx *ctx, struct gi_stage_pull *k, int status); /* by a copy */
 
 /* Something of the message has begun. */
 static inline bool gi_core_stage_has(const struct gi_core_peer *p, const struct gi_core_msg *m)

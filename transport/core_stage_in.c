@@ -6,6 +6,8 @@
  */
 #include "transport/core_stage.h"
 
+#include <stdio.h>
+
 static struct gi_stage_pull *slot_of(const struct gi_core_peer *p, const struct gi_core_msg *m)
 {
     return &p->stage->in[m->h.seq % GI_CORE_CREDITS];
@@ -18,6 +20,13 @@ void gi_stage_over(struct gi_core_ctx *ctx, struct gi_stage_pull *k, int status)
     k->slab = NULL;
     k->status = status;
     k->state = GI_STAGE_OVER;
+}
+
+void gi_stage_spoilt(struct gi_core_ctx *ctx, struct gi_stage_pull *k, int status)
+{
+    gi_stage_failed(ctx->core->stage);
+    k->ours = true;
+    gi_stage_over(ctx, k, status);
 }
 
 /* ---- from slab to slab to memory ---- */
@@ -90,7 +99,7 @@ static void land(struct gi_core_ctx *ctx, struct gi_stage_pull *k)
     if (st == GIN_OK)
         k->state = GI_STAGE_COPY;
     else if (st != GIN_EAGAIN)
-        gi_stage_over(ctx, k, st);
+        gi_stage_spoilt(ctx, k, st);
 }
 
 /* As far as it goes now; true: to its end. */
@@ -106,8 +115,10 @@ static bool step(struct gi_core_ctx *ctx, struct gi_stage_pull *k)
         make_room(ctx, k);
     if (k->state == GI_STAGE_LAND)
         land(ctx, k);
-    if (k->state == GI_STAGE_COPY && (st = mover->done(mover->arg, k->ticket)) != 0)
-        gi_stage_over(ctx, k, st < 0 ? st : GIN_OK);
+    if (k->state == GI_STAGE_COPY && (st = mover->done(mover->arg, k->ticket)) < 0)
+        gi_stage_spoilt(ctx, k, st);
+    else if (k->state == GI_STAGE_COPY && st > 0)
+        gi_stage_over(ctx, k, GIN_OK);
     return k->state == GI_STAGE_OVER;
 }
 
@@ -228,6 +239,18 @@ void gi_core_stage_begin(struct gi_core_ctx *ctx, struct gi_core_peer *p,
         gi_stage_over(ctx, k, st);
 }
 
+/* A piece of a get that must not seem complete. */
+static void get_failed(struct gi_core_ctx *ctx, struct gi_core_peer *p,
+                       const struct gi_stage_pull *k)
+{
+    char text[GI_CORE_TEXT];
+    if (k->status == GIN_OK || p->status != GIN_OK)
+        return;
+    snprintf(text, sizeof(text), "what was got from it could not be stored here: %s",
+             k->ours ? ctx->core->stage->why : gin_status_name(k->status));
+    gi_core_peer_fail(ctx, p, k->status, text);
+}
+
 /* A piece of a get is over, well or not. */
 static void end_get(struct gi_core_ctx *ctx, struct gi_stage_get *e)
 {
@@ -248,10 +271,11 @@ int gi_core_stage_staged(struct gi_core_ctx *ctx, struct gi_core_peer *p,
     struct gi_stage_pull *k = slot_of(p, m);
     if (k->state != GI_STAGE_OVER)
         return GIN_EAGAIN;
+    if (k->get == NULL && k->ours)
+        gi_stage_fail_ctx(ctx, k->status);
     if (k->get == NULL)
         return k->status;
-    if (k->status != GIN_OK && p->status == GIN_OK) /* the get must not seem complete */
-        gi_core_peer_fail(ctx, p, k->status, "what was got from it could not be stored here");
+    get_failed(ctx, p, k);
     end_get(ctx, k->get);
     k->get = NULL;
     return GIN_OK;
@@ -278,6 +302,8 @@ int gi_core_stage_store(struct gi_core_ctx *ctx, struct gi_core_peer *p,
         return GIN_EAGAIN;
     k->state = GI_STAGE_IDLE;
     k->stored = true;
+    if (k->ours)
+        gi_stage_fail_ctx(ctx, k->status);
     return k->status;
 }
 
@@ -301,6 +327,8 @@ int gi_core_stage_apply(struct gi_core_ctx *ctx, struct gi_core_peer *p,
     if (k->state != GI_STAGE_OVER)
         return GIN_EAGAIN;
     *old = k->old;
+    if (k->ours)
+        gi_stage_fail_ctx(ctx, k->status);
     return k->status;
 }
 
@@ -344,9 +372,7 @@ static int run_gets(struct gi_core_ctx *ctx, struct gi_stage_peer *s)
             n += step(ctx, &e->pull);
             if (e->pull.state != GI_STAGE_OVER)
                 continue;
-            if (e->pull.status != GIN_OK && s->peer->status == GIN_OK)
-                gi_core_peer_fail(ctx, s->peer, e->pull.status,
-                                  "what was got from it could not be stored here");
+            get_failed(ctx, s->peer, &e->pull);
             end_get(ctx, e);
         }
     }

@@ -71,6 +71,16 @@ static void give(struct gi_core_ctx *ctx, struct gi_stage_out *o)
     o->slab = NULL;
 }
 
+/* A copy that failed: the peer will miss what was put, or what it asked for. */
+static void lost(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struct gi_stage_out *o,
+                 int status)
+{
+    gi_stage_failed(ctx->core->stage);
+    gi_core_nack(ctx, p, status, GI_CORE_NACK_COPY, o->window, o->off);
+    if (!o->answers)
+        gi_core_peer_fail(ctx, p, status, ctx->core->stage->why);
+}
+
 /* ---- from there ---- */
 
 static int tell_put(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_stage_out *o)
@@ -133,31 +143,23 @@ static void copied(struct gi_core_ctx *ctx, struct gi_stage_out *o)
     }
 }
 
-/* A copy that failed: the peer will miss something, whether it was put or asked for. */
-static void lost(struct gi_core_ctx *ctx, struct gi_core_peer *p, int status)
-{
-    gi_core_refuse(ctx, p, GIN_ENET, NULL, 0, 0);
-    gi_core_peer_fail(ctx, p, status, gin_last_error());
-}
-
-static bool is_copied(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_stage_out *o)
+/* 1: it is; 0: not yet; or why it never will be. */
+static int is_copied(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_stage_out *o)
 {
     const struct gi_core_mover *mover = &ctx->core->stage->mover;
     int st = o->state == GI_STAGE_COPY ? mover->done(mover->arg, o->ticket) : 1;
-    if (st == 0)
-        return false;
-    if (o->state == GI_STAGE_COPY)
+    if (st != 0 && o->state == GI_STAGE_COPY)
         copied(ctx, o);
     if (st < 0)
-        lost(ctx, p, st);
-    return true;
+        lost(ctx, p, o, st);
+    return st;
 }
 
 /* One that nothing is told of, for the peer has failed here; who asked for it waits no longer. */
 static void drop(struct gi_core_ctx *ctx, struct gi_core_peer *p, struct gi_stage_out *o)
 {
-    if (o->answers)
-        gi_core_refuse(ctx, p, p->status, NULL, o->window, o->off);
+    if (o->answers && p->status != GIN_OK)
+        gi_core_nack(ctx, p, p->status, GI_CORE_MSG_FETCH, o->window, o->off);
     give(ctx, o);
     o->msg = 0;
 }
@@ -168,9 +170,10 @@ static int send_copied(struct gi_core_ctx *ctx, struct gi_stage_peer *s)
     int n = 0;
     for (; s->sent != s->begun; s->sent++, n++) { /* in their order */
         struct gi_stage_out *o = &s->out[s->sent % GI_STAGE_DEEP];
-        if (!is_copied(ctx, p, o))
+        int there = is_copied(ctx, p, o);
+        if (there == 0)
             break;
-        if (p->status != GIN_OK) {
+        if (there < 0 || p->status != GIN_OK) {
             drop(ctx, p, o);
             continue;
         }
@@ -217,6 +220,7 @@ int gi_core_stage_put(struct gi_core_ctx *ctx, struct gi_core_op *op)
     struct gi_core_peer *p = op->peer;
     struct gi_stage_peer *s = gi_stage_peer(p);
     bool cell = op->way == GI_CORE_WAY_WHOLE;
+    const struct gi_stage_out failed = {.window = op->window, .off = op->off};
     int st = GIN_OK;
     if (s == NULL) {
         gi_core_peer_fail(ctx, p, GIN_ENOMEM, "no memory to stage its GPU memory");
@@ -233,7 +237,7 @@ int gi_core_stage_put(struct gi_core_ctx *ctx, struct gi_core_op *op)
             op->begun += o.len;
     }
     if (st != GIN_OK && st != GIN_EAGAIN) {
-        gi_core_peer_fail(ctx, p, st, gin_last_error());
+        lost(ctx, p, &failed, st);
         return st;
     }
     send_copied(ctx, s);
@@ -357,7 +361,9 @@ static int answer(struct gi_core_ctx *ctx, struct gi_stage_peer *s)
         return st;
     s->asks_head = (s->asks_head + 1) % GI_STAGE_DEEP;
     s->asks--;
-    if (st != GIN_OK)
+    if (st != GIN_OK && device)
+        lost(ctx, s->peer, &o, st);
+    else if (st != GIN_OK)
         gi_core_refuse(ctx, s->peer, st, m, m->fetch.window, m->fetch.off);
     return GIN_OK;
 }

@@ -10,6 +10,8 @@
 static void end(struct gi_core_ctx *ctx, struct gi_stage_pull *k, int status)
 {
     const struct gi_core_mover *mover = &ctx->core->stage->mover;
+    if (status != GIN_OK)
+        gi_stage_spoilt(ctx, k, status);
     mover->give(mover->arg);
     gi_stage_over(ctx, k, status);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/log.h"
+#include "transport/core_stage.h"
 #include "transport/ofi/ofi.h"
 
 #define DEADLINE_NS 50000000000ull /* the harness has its own, earlier one where it matters */
@@ -157,8 +158,8 @@ static int mover_copy(void *arg, uint64_t to, uint64_t from, uint64_t bytes, uin
     bool in = is_in(to, bytes, r->memory, BED_BYTES) && is_in(from, bytes, m->slabs, slabs);
     bool out = is_in(from, bytes, r->memory, BED_BYTES) && is_in(to, bytes, m->slabs, slabs);
     EXPECT(in || out);
-    if (m->fail == 1)
-        return gi_fail(GIN_ENET, "a copy that was made to fail");
+    if (m->fail == 1 && m->n >= m->from)
+        return gi_fail(GIN_ESYS, "a copy that was made to fail");
     if (pt_below(&m->random, 4) == 0)
         return GIN_EAGAIN;
     *ticket = m->n++;
@@ -171,8 +172,8 @@ static int mover_done(void *arg, uint64_t ticket)
     struct bed_rank *r = arg;
     struct bed_mover *m = &r->mover;
     struct bed_copy *c = &m->copy[ticket % BED_COPIES];
-    if (m->fail == 2)
-        return gi_fail(GIN_ENET, "a copy that was made to fail");
+    if (m->fail == 2 && ticket >= m->from)
+        return gi_fail(GIN_ESYS, "a copy that was made to fail");
     if (!c->made && (m->stuck != 0 || pt_below(&m->random, 3) != 0))
         return 0;
     if (!c->made)
@@ -365,11 +366,23 @@ bool bed_open(struct bed *b, const struct bed_mask *mask, int n)
     return !b->expect_failure;
 }
 
+/* Nothing of it is held any more. */
+static void check_stage(const struct bed_rank *k)
+{
+    const struct gi_core_stage *s = k->core != NULL ? k->core->stage : NULL;
+    for (int room = 0; s != NULL && room < GI_STAGE_ROOMS; room++) {
+        bool slab = room == GI_STAGE_OUT || room == GI_STAGE_IN;
+        EXPECT_EQ_U64(s->pool[room].n_free, slab ? GI_STAGE_SLABS : GI_STAGE_CELLS);
+    }
+    EXPECT(!k->mover.taken);
+}
+
 void bed_close(struct bed *b)
 {
     for (int r = 0; r < b->n; r++) {
         struct bed_rank *k = &b->rank[r];
         gi_core_ctx_close(k->ctx);
+        check_stage(k);
         gi_core_region_close(k->core, k->region);
         gi_core_region_close(k->core, k->cells_region);
         gi_core_close(k->core);

@@ -40,7 +40,8 @@ struct bed_mover {
     } copy[BED_COPIES]; /* by ticket */
     uint64_t n, random;
     uint32_t stuck; /* 1: no copy ends */
-    uint32_t fail;  /* 1: copies fail; 2: when they are looked at */
+    uint32_t fail;  /* 1: copies fail; 2: when they are looked at; of those ... */
+    uint64_t from;  /* ... from this one on: the first is number 0 */
     bool taken;     /* the right to update words */
     char *slabs;
 };
