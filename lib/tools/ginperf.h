@@ -48,7 +48,7 @@ struct perf_op {
     long iters; /* at 8 bytes */
 };
 
-/* NULL-terminated by name. ginperf_ops.c, ginperf_raw.c, ginperf_fabric.c */
+/* NULL-terminated by name. ginperf_ops.c, ginperf_raw.c, ginperf_fabric.c (and _bare.c, _conn.c) */
 extern const struct perf_op perf_ops[];
 extern const struct perf_op perf_raw[];
 extern const struct perf_op perf_fabric[];
@@ -58,6 +58,9 @@ extern const void *const perf_cuda_image;
 /* All figures of --cuda, by all ranks; the exit status. ginperf_cuda.c */
 int perf_cuda_run(gin_comm_t *comm, int rounds);
 
+/* What a put of 8 bytes and its weak signal are made of here, which raw_net_signal sends bare;
+ * NULL: no figure of perf_fabric has been taken. */
+const char *perf_fabric_shape(void);
 /* After the last figure of perf_fabric, if there was one. */
 void perf_fabric_close(void);
 /* All figures of --net, by all ranks; the exit status. ginperf_net.c */

@@ -212,6 +212,7 @@ static struct row {
     LATENCY("get 8 B", "raw_net_get", LEAD, get_8),
     LATENCY("fetch-add", "raw_net_turn", LEAD, fetch_add),
     LATENCY("put 8 B + weak signal, one way", "raw_net_write", TURNS, NULL),
+    LATENCY("the same, of its own messages", "raw_net_signal", TURNS, NULL),
     LATENCY("put 8 B + strong signal, one way", "raw_net_write", STRONG_TURNS, NULL),
     LATENCY("the same by the engine, one way", "raw_net_write", ENGINE_TURNS, NULL),
     {.what = "signal alone, one way", .bare = "raw_net_write", .how = TURNS, .iters = 4000},
@@ -423,6 +424,8 @@ int perf_net_run(struct perf *p, int rounds, long iters)
     for (size_t i = 0; p->rank == 0 && i < ROWS; i++)
         if (rows[i].n != 0)
             print(&rows[i]);
+    if (p->rank == 0 && perf_fabric_shape() != NULL)
+        printf("# put 8 B + weak signal is %s\n", perf_fabric_shape());
     count_all(p);
     perf_core_any();
     if (by_engine)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The net ops over the contracts of providers whose devices are not here (tests/providers/contract):
-# a broken rule ends the program. Runs in the build folder.
+# The net ops over the contracts of providers whose devices are not here (tests/providers/contract),
+# and ginperf's bare operations beside the library's: a broken rule ends the program. Runs in the
+# build folder.
 #
 #   contract.sh [-L] [PROFILE...]        -L: all of t_net; else what each profile is about. Without
 #                                        profiles: three of them, which ones the seed says.
@@ -28,6 +29,25 @@ all+=("${all[@]}")
 log=$(mktemp "${TMPDIR:-/tmp}/contract.XXXXXX")
 trap 'rm -f "$log"' EXIT
 
+rows=raw_net_write,raw_net_signal,raw_net_put,raw_net_get,raw_net_bw
+
+provider() {
+    case $1 in
+        efa-direct*) echo efa-direct ;;
+        cxi*) echo cxi ;;
+        verbs-msg*) echo verbs-msg ;;
+        verbs | stream) echo gincontract ;;
+        *) echo "$1" ;;
+    esac
+}
+
+# Every row is there, of both sizes where it has sizes.
+bare() {
+    timeout 100 env GINSHMEM_PROVIDER="$(provider "$1")" ./ginrun -n 2 -H 2 ./ginperf --op $rows \
+        --sizes 8,100000 --rounds 1 --iters 10 --format csv >"$log" 2>&1 &&
+        [ "$(grep -c '^raw_net_' "$log")" = 9 ] && ! grep -q 'broken' "$log"
+}
+
 failed=0
 for GINCONTRACT in "$@"; do
     # shellcheck disable=SC2086
@@ -37,6 +57,11 @@ for GINCONTRACT in "$@"; do
     if [ $rc != 0 ] || ! grep -q '^ok ' "$log"; then
         failed=1
         grep -v '^ok ' "$log" | head -n 20
+    fi
+    if ! bare "$GINCONTRACT"; then
+        failed=1
+        echo "$GINCONTRACT: ginperf's bare operations:"
+        head -n 20 "$log"
     fi
 done
 exit $failed
