@@ -390,6 +390,9 @@ void gi_core_bundle_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
 /* core_prompt.c */
 struct gi_core_chunk *gi_core_prompt_take(struct gi_core_ctx *ctx, struct gi_core_peer *p);
 void gi_core_prompt_sent(struct gi_core_peer *p, struct gi_core_chunk *c, uint64_t seq);
+bool gi_core_prompt_writes(const struct gi_core_ctx *ctx, const struct gi_core_peer *p);
+void gi_core_prompt_lone(struct gi_core_peer *p, uint64_t seq); /* it may have been one */
+void gi_core_prompt_quiet(struct gi_core_peer *p);              /* ... and this follows */
 void gi_core_prompt_done(struct gi_core_ctx *ctx, struct gi_core_chunk *c);
 void gi_core_prompt_failed(struct gi_core_ctx *ctx, struct gi_core_chunk *c);
 void gi_core_proven(struct gi_core_peer *p, uint64_t to); /* nothing up to there is loose */

@@ -8,6 +8,10 @@
  *
  * Word of delivery costs the target a message, so only those ask who will want it: peers to whom a
  * quiet followed each of the last few puts that went out by themselves.
+ *
+ * On a network without order such a put goes in a message, so that signals behind it need not wait.
+ * Where writes are heard of when they are delivered and quiet follows, a write is there and back
+ * once, without the target's engine; the message would have an echo behind it.
  */
 #include "transport/core_int.h"
 
@@ -50,6 +54,27 @@ void gi_core_prompt_sent(struct gi_core_peer *p, struct gi_core_chunk *c, uint64
     c->action = false;
     p->prompt.n++;
     p->prompt.hi = seq;
+}
+
+/* By a write, what would go in a message. */
+bool gi_core_prompt_writes(const struct gi_core_ctx *ctx, const struct gi_core_peer *p)
+{
+    return ctx->plan->remote_complete && p->prompt.habit >= HABIT && p->prompt.lone == 0;
+}
+
+void gi_core_prompt_lone(struct gi_core_peer *p, uint64_t seq)
+{
+    if (p->prompt.lone != 0)
+        p->prompt.habit = 0;
+    p->prompt.lone = seq;
+}
+
+void gi_core_prompt_quiet(struct gi_core_peer *p)
+{
+    if (p->prompt.lone == 0)
+        return;
+    p->prompt.habit = p->prompt.lone == p->issued ? p->prompt.habit + 1 : 0;
+    p->prompt.lone = 0;
 }
 
 static void ended(struct gi_core_ctx *ctx, struct gi_core_chunk *c)

@@ -161,6 +161,8 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
     op->striped = striped;
     op->apart = striped || (way == GI_CORE_WAY_STRONG && others_pass(ctx));
     gi_core_op_enqueue(ctx, op);
+    if (put->copy && put->action.kind == GI_CORE_NONE && !ctx->plan->ordered)
+        gi_core_prompt_lone(p, op->seq);
     gi_core_push(ctx, p);
     return GIN_OK;
 }

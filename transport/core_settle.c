@@ -100,11 +100,9 @@ static int settled_one(struct gi_core_ctx *ctx, struct gi_core_peer *p, uint64_t
     bool quiet = !(ctx->mutate & GI_CORE_MUTATE_QUIET);
     if (p->status != GIN_OK)
         return p->status;
+    gi_core_prompt_quiet(p);
     if (gi_core_peer_settled(p, mark) || (!quiet && (p->first == NULL || p->first->seq > mark)))
         return 1;
-    if (p->prompt.lone != 0 && p->prompt.lone == p->issued)
-        p->prompt.habit++;
-    p->prompt.lone = 0;
     want(ctx, p, mark);
     gi_core_push(ctx, p);
     return p->status;

@@ -85,7 +85,9 @@ enum gi_core_way gi_core_choose(const struct gi_core_ctx *ctx, const struct gi_c
     if (plan->by_msg && put->bytes != 0)
         return GI_CORE_WAY_WHOLE;
     if (put->action.kind == GI_CORE_NONE)
-        return !plan->ordered && put->copy && small ? GI_CORE_WAY_WHOLE : GI_CORE_WAY_NONE;
+        return !plan->ordered && put->copy && small && !gi_core_prompt_writes(ctx, p)
+                   ? GI_CORE_WAY_WHOLE
+                   : GI_CORE_WAY_NONE;
     if (GIN_UNLIKELY(p->apart != 0) && put->action.strong && !(ctx->mutate & GI_CORE_MUTATE_APART))
         return GI_CORE_WAY_STRONG; /* what is before it may be on another rail */
     if (native(ctx, p, &put->action))

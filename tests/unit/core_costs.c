@@ -298,3 +298,37 @@ TEST(messages_per_value)
         bed_close(&b);
     }
 }
+
+/* One that quiet follows each time goes by a write, where that tells of its delivery, and needs no
+ * echo; not any more once something else came between. */
+TEST(messages_of_lone_values)
+{
+    static const struct {
+        const char *mask;
+        struct want first, then;
+    } rows[] = {
+        {"A", {1, 0, 0, 0, 0}, {1, 0, 0, 0, 0}},       {"C64", {0, 0, 0, 1, 1}, {1, 0, 0, 0, 0}},
+        {"C32", {0, 0, 0, 1, 1}, {1, 0, 0, 0, 0}},     {"C0", {0, 0, 0, 1, 1}, {1, 0, 0, 0, 0}},
+        {"C-eats", {0, 0, 0, 1, 1}, {1, 0, 0, 0, 0}},  {"E32", {0, 0, 0, 1, 1}, {0, 1, 0, 0, 0}},
+        {"C-no-dc", {0, 0, 0, 1, 1}, {0, 0, 0, 1, 1}}, {"D", {0, 0, 0, 1, 1}, {1, 0, 0, 0, 0}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bed b;
+        uint64_t value = 7;
+        open_plain(&b, rows[i].mask, 2);
+        struct gi_core_put p = {
+            .window = BED_WINDOW, .off = 16, .src = &value, .bytes = 8, .copy = true};
+        pt_step("%s", rows[i].mask);
+        for (int k = 0; k < 3; k++, value++)
+            expect_put(&b, &p, rows[i].first, "value");
+        for (int k = 0; k < 5; k++, value++)
+            expect_put(&b, &p, rows[i].then, "value, as always");
+        EXPECT_EQ_U64(*(uint64_t *)(void *)(b.rank[1].memory + 16), 14);
+        EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+        EXPECT_EQ_INT(bed_put(&b, 0, 1, &p), GIN_OK);
+        EXPECT_EQ_INT(bed_quiet(&b, 0, 1), GIN_OK);
+        bed_idle(&b);
+        expect_put(&b, &p, rows[i].first, "value, after two at once");
+        bed_close(&b);
+    }
+}
