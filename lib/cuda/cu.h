@@ -77,7 +77,7 @@
 /* What an older driver may lack; NULL in the table then. */
 #if CUDA_VERSION >= 12010
 #define GI_HAVE_MULTICAST 1
-#define GI_CU_OPTIONAL(X)        \
+#define GI_CU_MULTICAST(X)       \
     X(cuMulticastAddDevice)      \
     X(cuMulticastBindAddr)       \
     X(cuMulticastCreate)         \
@@ -85,8 +85,13 @@
     X(cuMulticastUnbind)
 #else
 #define GI_HAVE_MULTICAST 0
-#define GI_CU_OPTIONAL(X)
+#define GI_CU_MULTICAST(X)
 #endif
+#define GI_CU_OPTIONAL(X)            \
+    GI_CU_MULTICAST(X)               \
+    X(cuFlushGPUDirectRDMAWrites)    \
+    X(cuMemGetHandleForAddressRange) \
+    X(cuPointerSetAttribute)
 
 struct gi_cu {
 #define GI_CU_FIELD(name) __typeof__(name) *name;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cuda/launch.h"
 #include "cuda/memory.h"
+#include "cuda/rdma.h"
 
 #if !GI_HAVE_CUDA
 
@@ -44,6 +45,18 @@ void gi_gpu_look(const char *driver, uint64_t addr, struct gi_gpu_range *range)
     (void)driver;
     (void)addr;
     memset(range, 0, sizeof(*range));
+}
+
+bool gi_gpu_has_context(const char *driver)
+{
+    (void)driver;
+    return false;
+}
+
+enum gi_gpu_order gi_gpu_rdma_order(const struct gi_gpu *g)
+{
+    (void)g;
+    return GI_GPU_ORDER_NONE;
 }
 
 /* Every other entry: a result, and arguments that go unused. */
@@ -102,6 +115,9 @@ NONE_VOID(gi_gpu_ipc_close, struct gi_gpu *g, uint64_t addr)
 NONE_INT(gi_gpu_befriend, struct gi_gpu *g, void *context)
 NONE_INT(gi_gpu_pieces, struct gi_gpu *g, uint64_t addr, uint64_t bytes, bool share,
          struct gi_gpu_piece **pieces, uint32_t *n)
+NONE_INT(gi_gpu_dmabuf, struct gi_gpu *g, uint64_t addr, uint64_t bytes, int *fd, uint64_t *off)
+NONE_VOID(gi_gpu_sync_memops, struct gi_gpu *g, uint64_t addr)
+NONE_INT(gi_gpu_rdma_flush, struct gi_gpu *g)
 NONE_VOID(gi_gpu_pieces_free, struct gi_gpu_piece *pieces, uint32_t n)
 #pragma GCC diagnostic pop
 

@@ -38,6 +38,20 @@ static inline long fake_calls(void)
     return ((long (*)(void))fake("fake_cuda_calls"))();
 }
 
+static inline long fake_flushes(void)
+{
+    return ((long (*)(void))fake("fake_cuda_flushes"))();
+}
+
+/* This thread has a CUDA context from now on, or none. */
+static inline void fake_use(int device)
+{
+    void *context = NULL;
+    if (device >= 0)
+        ((int (*)(void **, int))fake("cuDevicePrimaryCtxRetain"))(&context, device);
+    ((int (*)(void *))fake("cuCtxSetCurrent"))(context);
+}
+
 static inline void fake_hold(int hold)
 {
     ((void (*)(int))fake("fake_cuda_hold"))(hold);

@@ -195,6 +195,7 @@ API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice 
     *value = what != CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED; /* as over PCIe */
     if (what == CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED && getenv("FAKE_CUDA_NO_MULTICAST") != NULL)
         *value = 0;
+    (void)fake_rdma_attribute((int)what, value);
     return CUDA_SUCCESS;
 }
 

@@ -24,6 +24,11 @@ void fake_cuda_hold(int hold);
 /* Break a device: its context answers every call with an illegal address. */
 void fake_cuda_fault(int device);
 
+/* It is memory of a GPU. */
+int fake_cuda_is_gpu(unsigned long long at, size_t bytes);
+/* cuFlushGPUDirectRDMAWrites() so far. */
+long fake_cuda_flushes(void);
+
 /* Launches so far; the last one's argument (struct gi_stream_job) and threads. */
 long fake_cuda_launched(void *job, unsigned *threads);
 /* The capture of a stream has failed. */

@@ -100,6 +100,9 @@ struct thing *fake_find(enum kind kind, uintptr_t at);
 /* The thing of a kind whose bytes hold [at, at + bytes). */
 struct thing *fake_around(enum kind kind, uintptr_t at, size_t bytes);
 
+/* ---- fake_rdma.c ---- */
+bool fake_rdma_attribute(int what, int *value); /* one of these, and its value */
+
 /* ---- fake_stream.c ---- */
 /* The stream of a handle, if the current context may use it; NULL is each context's default. */
 CUresult fake_stream(CUstream stream, struct thing **t);
