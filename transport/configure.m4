@@ -13,6 +13,8 @@ CPPFLAGS="$CPPFLAGS $LIBFABRIC_CFLAGS"
 # Since 1.20: registration of GPU memory by DMA-BUF.
 AC_CHECK_DECLS([FI_MR_DMABUF], [gi_line_libfabric="$gi_line_libfabric, knows DMA-BUF"],
     [gi_line_libfabric="$gi_line_libfabric, before DMA-BUF (1.20)"], [#include <rdma/fi_domain.h>])
+# Since 1.18: providers that are told not to call CUDA.
+AC_CHECK_DECLS([FI_OPT_CUDA_API_PERMITTED], [], [], [#include <rdma/fi_endpoint.h>])
 CPPFLAGS=$gi_saved_CPPFLAGS
 ])
 

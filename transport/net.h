@@ -71,9 +71,11 @@ struct gi_net_caps {
     uint32_t depth;   /* requests in flight per lane */
     uint32_t recvs;   /* messages per peer that may be under way; 0: the provider queues them */
     /* memory registration */
-    bool mr_local; /* local memory must be registered (`mr` of reads and writes) */
-    bool mr_hmem;  /* device memory can be registered, by pointer */
-    bool mr_dmabuf;
+    bool mr_local;  /* local memory must be registered (`mr` of reads and writes) */
+    bool mr_hmem;   /* device memory may be registered, by pointer; only trying tells */
+    bool mr_dmabuf; /* ... by DMA-BUF */
+    bool
+        mr_calls; /* with such memory it may call the GPU's driver by itself, while it progresses */
     /* driving it */
     bool wait_fd;     /* progress_fd() gives one that may be slept on */
     bool local;       /* leads to this machine alone: its address is the loopback's */
@@ -150,7 +152,7 @@ struct gi_net_config {
     const char *nic;      /* domain, interface or rail within it, or NULL */
     int rank, size;       /* mine, of the communicator */
     bool self_test;
-    bool gpu;         /* device memory will be registered */
+    bool gpu;         /* device memory will be registered, where the network can */
     bool any_atomics; /* those of the target's CPU are welcome, too: amo may be EMULATED */
     const void *more; /* what this implementation's own header says (fault: the inner domain) */
 };
@@ -170,9 +172,9 @@ struct gi_net_memory_desc {
     enum gi_net_memory kind;
     void *addr; /* host or device address */
     uint64_t bytes;
-    int device; /* CUDA device, of device memory and DMA-BUF */
-    int fd;     /* DMA-BUF */
-    uint64_t fd_off;
+    int device;        /* CUDA device, of device memory and DMA-BUF */
+    int fd;            /* DMA-BUF; the caller closes it after the registration */
+    uint64_t fd_off;   /* addr is there; a whole number of the buffer's bytes before it */
     bool remote;       /* peers may read and write it; else it is a source and destination here */
     uint64_t want_key; /* where the client chooses keys */
 };

@@ -9,6 +9,7 @@
 struct gi_ofi_more {
     const char *const *names; /* instead of the library's own list; NULL behind the last */
     const char *refuse;       /* this one fails as if its self-test had */
+    bool dmabuf;              /* as if libfabric were one that has FI_MR_DMABUF */
 };
 
 extern const struct gi_net_ops gi_ofi_ops;

@@ -93,9 +93,7 @@ static void fill_memory(struct gi_ofi_domain *d)
     d->key_mask = bytes >= 8 ? INT64_MAX : (1ull << (8 * bytes)) - 1;
     d->caps.mr_local = (mode & FI_MR_LOCAL) != 0;
     d->caps.mr_hmem = d->pick.rung.hmem;
-#if HAVE_DECL_FI_MR_DMABUF
-    d->caps.mr_dmabuf = d->pick.rung.hmem && FI_VERSION_GE(gi_ofi_api(), FI_VERSION(1, 20));
-#endif
+    d->caps.mr_dmabuf = d->pick.rung.hmem && (d->dmabuf || gi_ofi_has_dmabuf());
 }
 
 bool gi_ofi_is_loopback(const struct fi_info *i)

@@ -135,7 +135,7 @@ int gi_ofi_open_conn(struct gi_ofi_lane *l, struct fi_info *info, struct gi_ofi_
     if (rc != 0)
         return rc;
     info->handle = NULL; /* the endpoint's */
-    rc = gi_ofi_enable(ep, &l->listener->eq->fid, l->cq);
+    rc = gi_ofi_enable(l->domain, ep, &l->listener->eq->fid, l->cq);
     if (rc != 0) {
         fi_close(&ep->fid);
         return rc;

@@ -78,6 +78,7 @@ static int try_pick(const struct gi_net_config *config, const struct gi_ofi_pick
     d->rank = config->rank;
     d->size = config->size;
     d->pick = *pick;
+    d->dmabuf = more != NULL && more->dmabuf;
     gi_ofi_fill_caps(d);
     st = check_supported(d);
     if (st == GIN_OK)
@@ -90,6 +91,7 @@ static int try_pick(const struct gi_net_config *config, const struct gi_ofi_pick
     if (!d->connected) /* requests to connect come by another queue */
         probe_wait(d);
     gi_ofi_apply_quirks(d);
+    gi_ofi_probe_calls(d);
     st = gi_ofi_target_open(d);
     if (st == GIN_OK)
         st = gi_ofi_share_receives(d);

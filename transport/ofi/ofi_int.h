@@ -54,6 +54,7 @@ struct gi_ofi_domain {
     struct gi_ofi_target target;
     int rank, size;
     bool client_keys, virt_addr;
+    bool dmabuf;    /* FI_MR_DMABUF is used whatever libfabric's version */
     bool contexts;  /* every post needs a context of its own until it has completed */
     bool connected; /* MSG endpoints */
     enum gi_ofi_add add;
@@ -153,12 +154,22 @@ int gi_ofi_target_bind(struct gi_ofi_domain *d, struct fid_mr *mr);
 int gi_ofi_reg(struct gi_net_domain *d, const struct gi_net_memory_desc *m, struct gi_net_mr **mr);
 void gi_ofi_dereg(struct gi_net_domain *d, struct gi_net_mr *mr);
 
+/* ofi_gpu.c */
+/* Headers and library know FI_MR_DMABUF. */
+bool gi_ofi_has_dmabuf(void);
+/* Of an endpoint that is not enabled yet, where device memory may be registered: no calls of the
+ * GPU's driver by the provider. False: it does not promise that. */
+bool gi_ofi_forbid_calls(const struct gi_ofi_domain *d, struct fid_ep *ep);
+/* Tells the record whether it would, by an endpoint that is thrown away. */
+void gi_ofi_probe_calls(struct gi_ofi_domain *d);
+
 /* ofi_lane.c */
 /* What failed while objects are opened; returns the status. */
 int gi_ofi_said(const struct gi_ofi_domain *d, const char *what, int rc);
 /* Binds and enables an endpoint; source: the address vector, or the queue of connections' events.
  * libfabric's status. */
-int gi_ofi_enable(struct fid_ep *ep, struct fid *source, struct fid_cq *cq);
+int gi_ofi_enable(const struct gi_ofi_domain *d, struct fid_ep *ep, struct fid *source,
+                  struct fid_cq *cq);
 int gi_ofi_lane_open(struct gi_net_domain *d, const struct gi_net_lane_config *c,
                      struct gi_net_lane **lane);
 void gi_ofi_lane_close(struct gi_net_lane *l);

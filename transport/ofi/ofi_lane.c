@@ -19,8 +19,10 @@ int gi_ofi_said(const struct gi_ofi_domain *d, const char *what, int rc)
                    fi_strerror(-rc));
 }
 
-int gi_ofi_enable(struct fid_ep *ep, struct fid *source, struct fid_cq *cq)
+int gi_ofi_enable(const struct gi_ofi_domain *d, struct fid_ep *ep, struct fid *source,
+                  struct fid_cq *cq)
 {
+    (void)gi_ofi_forbid_calls(d, ep); /* the record says so where it is not heeded */
     int rc = fi_ep_bind(ep, source, 0);
     if (rc == 0)
         rc = fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
@@ -74,7 +76,7 @@ static int open_endpoint(struct gi_ofi_lane *l)
         fi_freeinfo(of_class);
     if (rc != 0)
         return rc;
-    rc = gi_ofi_enable(l->ep, &l->av->fid, l->cq);
+    rc = gi_ofi_enable(l->domain, l->ep, &l->av->fid, l->cq);
     if (rc != 0)
         fi_close(&l->ep->fid);
     return rc;

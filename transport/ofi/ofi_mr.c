@@ -8,11 +8,12 @@
 #include <sys/uio.h>
 #include "base/log.h"
 #include "base/os.h"
+#include "transport/ofi/ofi_dmabuf.h"
 #include "transport/ofi/ofi_int.h"
 
 #define KEY_TRIES 8
 
-#if HAVE_DECL_FI_MR_DMABUF
+/* Where the buffer begins in the address space, and how far behind that the memory does. */
 static void describe_dmabuf(const struct gi_net_memory_desc *m, struct fi_mr_attr *attr,
                             struct fi_mr_dmabuf *buf, uint64_t *flags)
 {
@@ -20,17 +21,18 @@ static void describe_dmabuf(const struct gi_net_memory_desc *m, struct fi_mr_att
     buf->offset = m->fd_off;
     buf->len = m->bytes;
     buf->base_addr = (char *)m->addr - m->fd_off;
-    attr->dmabuf = buf;
+    attr->mr_iov = (const void *)buf; /* of the same union where the header has one */
     *flags |= FI_MR_DMABUF;
 }
-#endif
 
 static int check_kind(const struct gi_ofi_domain *d, const struct gi_net_memory_desc *m)
 {
-    if (m->kind == GI_NET_DEVICE && !d->caps.mr_hmem)
-        return gi_fail(GIN_ENOTSUP, "%s cannot register GPU memory", d->caps.name);
+    if (m->kind != GI_NET_HOST && !d->pick.rung.hmem)
+        return gi_fail(GIN_ENOTSUP, "provider %s has no FI_HMEM here", d->caps.name);
     if (m->kind == GI_NET_DMABUF && !d->caps.mr_dmabuf)
-        return gi_fail(GIN_ENOTSUP, "%s cannot register DMA-BUF memory", d->caps.name);
+        return gi_fail(
+            GIN_ENOTSUP, "libfabric %u.%u, by headers of %u.%u, lacks FI_MR_DMABUF (1.20)",
+            FI_MAJOR(fi_version()), FI_MINOR(fi_version()), FI_MAJOR_VERSION, FI_MINOR_VERSION);
     return GIN_OK;
 }
 
@@ -48,11 +50,9 @@ static int reg_with_key(struct gi_ofi_domain *d, const struct gi_net_memory_desc
         attr.iface = FI_HMEM_CUDA;
         attr.device.cuda = m->device;
     }
-#if HAVE_DECL_FI_MR_DMABUF
     struct fi_mr_dmabuf buf;
     if (m->kind == GI_NET_DMABUF)
         describe_dmabuf(m, &attr, &buf, &flags);
-#endif
     int rc = fi_mr_regattr(d->domain, &attr, flags, mr);
     if (rc == 0 && (rc = gi_ofi_target_bind(d, *mr)) != 0)
         fi_close(&(*mr)->fid);
@@ -87,8 +87,12 @@ int gi_ofi_reg(struct gi_net_domain *head, const struct gi_net_memory_desc *m,
         if (rc != 0) {
             free(mr);
             return gi_fail(rc == -FI_ENOMEM ? GIN_ENOMEM : GIN_ENET,
-                           "%s: registering %llu bytes at %p: %s", d->caps.name,
-                           (unsigned long long)m->bytes, m->addr, fi_strerror(-rc));
+                           "%s: registering %llu bytes %sat %p: %s", d->caps.name,
+                           (unsigned long long)m->bytes,
+                           m->kind == GI_NET_DMABUF   ? "of a DMA-BUF "
+                           : m->kind == GI_NET_DEVICE ? "by FI_HMEM_CUDA "
+                                                      : "",
+                           m->addr, fi_strerror(-rc));
         }
         mr->desc = fi_mr_desc(mr->mr);
         mr->head.key = fi_mr_key(mr->mr);

@@ -31,7 +31,7 @@ int gi_ofi_target_open(struct gi_ofi_domain *d)
         st = gi_ofi_said(d, "opening memory's endpoint", rc);
         goto close_av;
     }
-    rc = gi_ofi_enable(t->ep, &t->av->fid, t->cq);
+    rc = gi_ofi_enable(d, t->ep, &t->av->fid, t->cq);
     if (rc == 0)
         rc = fi_getname(&t->ep->fid, t->name, &room);
     if (rc != 0) {
