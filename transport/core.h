@@ -66,6 +66,9 @@ struct gi_core_hooks {
      * end that sleep, or nap, of the driver that has the context. Once, by any thread. NULL: what
      * waits for a poll waits that long. */
     void (*wake)(void *arg, uint32_t driver);
+    /* What the network has written by now into regions with `land` is to be seen by their device:
+     * called before whatever tells of it. A failure is recorded. NULL: such writes are seen. */
+    int (*landed)(void *arg);
 };
 
 struct gi_core_config {
@@ -149,6 +152,9 @@ bool gi_core_peer_is_dead(const struct gi_core *core, int rank);
 struct gi_core_region_config {
     struct gi_net_memory_desc memory; /* kind, addr, bytes ...; `remote` is set by the call */
     bool stage;                       /* a part that is no host memory is not registered */
+    bool may_stage;                   /* ... or if that fails; gin_last_error() says why */
+    int status; /* what has gone wrong with my part before, to be told to all */
+    bool land;  /* what the network writes there needs hooks.landed to be seen */
 };
 
 /* Register for peers' and my own use, and learn the peers' keys. Collective; ranks may differ in
@@ -158,6 +164,11 @@ int gi_core_region_open(struct gi_core *core, const struct gi_core_region_config
 /* Only as a source or destination here. Not collective. */
 int gi_core_local_open(struct gi_core *core, const struct gi_core_region_config *config,
                        struct gi_core_region **region);
+/* My part goes by slabs. */
+bool gi_core_region_is_staged(const struct gi_core_region *region);
+/* With such a network signals, or word that a write has arrived, may pass the target's CPU by: then
+ * hooks.landed cannot come between. */
+bool gi_core_bypasses(const struct gi_net_caps *caps);
 /* Neither an operation nor a window uses it any more; peers' neither. Not collective. */
 void gi_core_region_close(struct gi_core *core, struct gi_core_region *region);
 

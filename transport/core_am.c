@@ -6,6 +6,7 @@
  * told, which makes that an error of its context.
  */
 #include "transport/core_epoch.h"
+#include "transport/core_land.h"
 #include "transport/core_stage.h"
 
 #include <stdlib.h>
@@ -209,6 +210,10 @@ static void numbered(struct gi_core_ctx *ctx, struct gi_core_peer *p, const stru
     }
     if (is_kept(p, (first + ahead) % GI_CORE_CREDITS))
         return; /* a number that came twice: what is under way stays as it is */
+    if (GIN_UNLIKELY(!gi_core_landed(ctx))) {
+        gi_core_refuse(ctx, p, GIN_ENET, m, 0, 0);
+        return;
+    }
     /* What takes time is called again from where it is kept. */
     if (ahead != 0 || !handle(ctx, p, m))
         keep_early(ctx, p, m, len);

@@ -56,7 +56,7 @@ int gi_core_amo(struct gi_core_ctx *ctx, int peer, const struct gi_core_amo *a)
     op->notice = a->notice;
     op->sent = false;
     op->msg = true;
-    op->slow = at.staged;
+    op->slow = !at.host;
     op->replied = a->old == NULL;
     gi_core_op_enqueue(ctx, op);
     gi_core_push(ctx, p);

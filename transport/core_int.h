@@ -336,7 +336,8 @@ struct gi_core {
     _Atomic uint32_t deaths;
     /* By driver: its thread, which was allowed to sleep and has not polled since; 0: it has */
     atomic_uintptr_t asleep[GI_CORE_DRIVERS];
-    uint64_t watch_ns; /* between looks at the clock's concerns; 0: no watchdog */
+    uint64_t watch_ns;      /* between looks at the clock's concerns; 0: no watchdog */
+    _Atomic uint32_t lands; /* regions whose device does not see by itself what arrives */
 };
 
 /* How peers find a lane; of a context, with what it is opened with. */

@@ -23,13 +23,14 @@ struct gi_core_region {
     struct gi_net_mr *mr[GI_CORE_RAILS];
     uint64_t addr, bytes;      /* mine */
     bool device, staged;       /* the CPU cannot reach my part; the network cannot */
+    bool lands;                /* counted in the core's */
     struct gi_core_part *part; /* by rank; NULL: local only */
     struct gi_core_key *key;   /* by rank * rails + rail */
 };
 
 struct gi_core_window {
     uint32_t name, n;
-    bool staged;                  /* some of it is, somewhere */
+    bool slow;                    /* some of it is out of the CPU's reach, somewhere */
     struct gi_core_window *older; /* of the same slot, kept until the window is dropped */
     struct gi_core_piece piece[];
 };
@@ -47,7 +48,10 @@ struct gi_core_place {
 /* GIN_ESTATE, GIN_ERANGE: no such window, or bytes outside of it; quiet. */
 int gi_core_locate(const struct gi_core *core, uint32_t rail, int peer, uint32_t name, uint64_t off,
                    uint64_t bytes, struct gi_core_place *place);
-/* Some of the window is staged, at whatever rank; or there is no such window. */
-bool gi_core_window_staged(const struct gi_core *core, uint32_t name);
+/* Some of the window is out of the CPU's reach, at whatever rank; or there is no such window. */
+bool gi_core_window_is_slow(const struct gi_core *core, uint32_t name);
+/* Some of the bytes, which are in the window, are staged there. */
+bool gi_core_any_staged(const struct gi_core *core, int peer, uint32_t name, uint64_t off,
+                        uint64_t bytes);
 
 #endif

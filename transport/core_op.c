@@ -5,6 +5,7 @@
  * first one's number says how far everything is. Notices are the last thing done with an
  * operation, since they may start others.
  */
+#include "transport/core_land.h"
 #include "transport/core_stage.h"
 
 struct gi_core_op *gi_core_op_take(struct gi_core_ctx *ctx, int peer, enum gi_core_op_kind kind)
@@ -297,6 +298,8 @@ void gi_core_done(void *arg, struct gi_net_request *req)
         return;
     }
     struct gi_core_peer *p = op->peer;
+    if (op->kind == GI_CORE_GET && op->device)
+        (void)gi_core_landed(ctx); /* or the context has failed, which flush tells */
     op->pieces--;
     op->sent = op->sent || c->action;
     p->bytes -= c->bytes;

@@ -23,6 +23,13 @@ static uint64_t min64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+bool gi_core_bypasses(const struct gi_net_caps *caps)
+{
+    struct gi_core_plan plan;
+    gi_core_plan(&plan, caps);
+    return plan.native || plan.remote_complete || plan.prompt;
+}
+
 static void describe(struct gi_core_plan *plan)
 {
     const char *data = plan->ordered     ? "ordered"

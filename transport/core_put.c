@@ -12,7 +12,11 @@ static int check(const struct gi_core_ctx *ctx, int peer, uint32_t window, uint6
 {
     if (GIN_UNLIKELY(ctx->peers[peer].status != GIN_OK))
         return ctx->peers[peer].status;
-    return gi_core_locate(ctx->core, ctx->rail, peer, window, off, bytes, at);
+    int st = gi_core_locate(ctx->core, ctx->rail, peer, window, off, bytes, at);
+    /* Of a window's pieces some may be staged. */
+    if (GIN_UNLIKELY(st == GIN_OK && !at->host && at->run < bytes))
+        at->staged = gi_core_any_staged(ctx->core, peer, window, off, bytes);
+    return st;
 }
 
 /* True: done with it, *st says how. False: it takes an operation. */
@@ -57,12 +61,11 @@ static bool at_once(struct gi_core_ctx *ctx, struct gi_core_peer *p, const struc
     return true;
 }
 
-/* The engine there may have to wait for its GPU before it has handled the put's message. */
-static inline bool is_slow(const struct gi_core *core, const struct gi_core_action *a,
-                           const struct gi_core_place *at)
+/* The engine there may have to wait for its GPU before it has handled the put's action. */
+static inline bool is_slow(const struct gi_core *core, const struct gi_core_action *a)
 {
     bool word = a->kind == GI_CORE_WORD_ADD || a->kind == GI_CORE_WORD_SET;
-    return at->staged || (word && core->stage != NULL && gi_core_window_staged(core, a->id));
+    return word && core->stage != NULL && gi_core_window_is_slow(core, a->id);
 }
 
 static void fill(struct gi_core_op *op, const struct gi_core_put *put, enum gi_core_way way)
@@ -116,7 +119,8 @@ static int put_staged(struct gi_core_ctx *ctx, struct gi_core_peer *p,
     op->device = device;
     op->staged = device || way != GI_CORE_WAY_WHOLE;
     op->msg = true;
-    op->slow = way != GI_CORE_WAY_WHOLE || is_slow(ctx->core, &put->action, at);
+    /* ... or its bytes, whether the network reaches their place or not. */
+    op->slow = way != GI_CORE_WAY_WHOLE || !at->host || is_slow(ctx->core, &put->action);
     op->apart = way == GI_CORE_WAY_STRONG && others_pass(ctx);
     gi_core_op_enqueue(ctx, op);
     gi_core_push(ctx, p);
@@ -157,7 +161,7 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
         return GIN_EAGAIN;
     }
     fill(op, put, way);
-    op->slow = is_slow(ctx->core, &put->action, &at);
+    op->slow = is_slow(ctx->core, &put->action);
     op->striped = striped;
     op->apart = striped || (way == GI_CORE_WAY_STRONG && others_pass(ctx));
     gi_core_op_enqueue(ctx, op);

@@ -4,7 +4,7 @@
  * rail, exchanged once. A rank that could not register says so in the exchange, and everybody
  * undoes.
  */
-#include "transport/core_int.h"
+#include "transport/core_land.h"
 
 #include <stdlib.h>
 
@@ -16,11 +16,22 @@ struct blob {
     struct gi_core_key key[];
 };
 
+bool gi_core_land(struct gi_core_ctx *ctx)
+{
+    const struct gi_core_hooks *h = &ctx->core->config.hooks;
+    int st = h->landed != NULL ? h->landed(h->arg) : GIN_OK;
+    if (st != GIN_OK)
+        gi_core_ctx_fail(ctx, st, gin_last_error());
+    return st == GIN_OK;
+}
+
 static void deregister(struct gi_core *core, struct gi_core_region *r)
 {
     for (uint32_t i = 0; i < core->config.n_domains; i++)
-        if (r->mr[i] != NULL)
+        if (r->mr[i] != NULL) {
             core->domain[i]->ops->dereg(core->domain[i], r->mr[i]);
+            r->mr[i] = NULL;
+        }
 }
 
 /* Every rail must be able to: an operation does not choose. */
@@ -33,15 +44,9 @@ static bool can_register(const struct gi_core *core, enum gi_net_memory kind)
     return can;
 }
 
-static int register_all(struct gi_core *core, struct gi_core_region *r,
-                        const struct gi_net_memory_desc *memory, bool stage)
+static int register_on_rails(struct gi_core *core, struct gi_core_region *r,
+                             const struct gi_net_memory_desc *memory)
 {
-    r->addr = (uint64_t)(uintptr_t)memory->addr;
-    r->bytes = memory->bytes;
-    r->device = memory->kind != GI_NET_HOST;
-    r->staged = r->device && (stage || !can_register(core, memory->kind));
-    if (r->staged)
-        return GIN_OK;
     for (uint32_t i = 0; i < core->config.n_domains && memory->bytes != 0; i++) {
         int st = core->domain[i]->ops->reg(core->domain[i], memory, &r->mr[i]);
         if (st != GIN_OK) {
@@ -52,6 +57,34 @@ static int register_all(struct gi_core *core, struct gi_core_region *r,
     return GIN_OK;
 }
 
+static int register_all(struct gi_core *core, struct gi_core_region *r,
+                        const struct gi_net_memory_desc *memory,
+                        const struct gi_core_region_config *config)
+{
+    bool can = can_register(core, memory->kind);
+    r->addr = (uint64_t)(uintptr_t)memory->addr;
+    r->bytes = memory->bytes;
+    r->device = memory->kind != GI_NET_HOST;
+    r->staged = r->device && (config->stage || !can);
+    int st = r->staged ? GIN_OK : register_on_rails(core, r, memory);
+    if (st != GIN_OK && r->device && config->may_stage) {
+        gi_info("core", "%llu bytes of GPU memory are staged: %s", (unsigned long long)r->bytes,
+                gin_last_error());
+        deregister(core, r);
+        r->staged = true;
+        st = GIN_OK;
+    }
+    r->lands = st == GIN_OK && r->device && !r->staged && config->land && memory->bytes != 0;
+    if (r->lands)
+        atomic_fetch_add(&core->lands, 1);
+    return st;
+}
+
+bool gi_core_region_is_staged(const struct gi_core_region *region)
+{
+    return region->staged;
+}
+
 int gi_core_local_open(struct gi_core *core, const struct gi_core_region_config *config,
                        struct gi_core_region **region)
 {
@@ -60,7 +93,7 @@ int gi_core_local_open(struct gi_core *core, const struct gi_core_region_config 
     if (r == NULL)
         return gi_fail(GIN_ENOMEM, "no memory for a registration");
     memory.remote = false;
-    int st = register_all(core, r, &memory, config->stage);
+    int st = register_all(core, r, &memory, config);
     if (st != GIN_OK) {
         deregister(core, r);
         free(r);
@@ -117,10 +150,11 @@ int gi_core_region_open(struct gi_core *core, const struct gi_core_region_config
     }
     if (r == NULL || r->part == NULL || r->key == NULL || mine == NULL || all == NULL)
         st = gi_fail(GIN_ENOMEM, "no memory for the keys of %zu ranks", n);
+    st = st == GIN_OK ? config->status : st;
     st = gi_core_all_well(cfg, st, "its memory to the network");
     if (st == GIN_OK) {
         memory.remote = true;
-        st = register_all(core, r, &memory, config->stage);
+        st = register_all(core, r, &memory, config);
         tell(core, r, mine, st, memory.kind == GI_NET_HOST);
         int told = cfg->allgather(cfg->allgather_arg, mine, all, one);
         if (st == GIN_OK)
@@ -141,6 +175,8 @@ void gi_core_region_close(struct gi_core *core, struct gi_core_region *region)
     if (region == NULL)
         return;
     deregister(core, region);
+    if (region->lands)
+        atomic_fetch_sub(&core->lands, 1);
     free(region->part);
     free(region->key);
     free(region);

@@ -7,6 +7,7 @@
  * that the engine adds to.
  */
 #include "transport/core_epoch.h"
+#include "transport/core_land.h"
 
 #define IMM_SLOTS 24 /* bits of the slot in an immediate */
 
@@ -198,6 +199,8 @@ void gi_core_arrived_imm(void *arg, int peer, uint64_t imm)
     } else {
         ctx->anonymous = true;
     }
+    if (!gi_core_landed(ctx))
+        return;
     int st = GIN_EINVAL;
     if (ctx->epochs != NULL && p != NULL && tag == (ctx->tag & 0xff)) {
         gi_core_epoch_arrived(ctx, p, imm);

@@ -295,13 +295,15 @@ static int get_piece(struct gi_core_ctx *ctx, struct gi_stage_peer *s, struct gi
     op->offset += e->len;
     if (e->asked)
         return GIN_OK;
-    e->pull = (struct gi_stage_pull){.peer = s->peer,
-                                     .get = e,
-                                     .key = at.key,
-                                     .remote = at.remote,
-                                     .len = e->len,
-                                     .device = true,
-                                     .to = op->local + e->offset};
+    e->pull = (struct gi_stage_pull){
+        .peer = s->peer,
+        .get = e,
+        .key = at.key,
+        .remote = at.remote,
+        .len = e->len,
+        .device = op->device,
+        .mr = op->region != NULL && !op->device ? op->region->mr[ctx->rail] : NULL,
+        .to = op->local + e->offset};
     gi_stage_pull_begin(ctx, &e->pull);
     return GIN_OK;
 }

@@ -58,20 +58,34 @@ int gi_core_locate(const struct gi_core *core, uint32_t rail, int peer, uint32_t
     return GIN_OK;
 }
 
-bool gi_core_window_staged(const struct gi_core *core, uint32_t name)
+bool gi_core_window_is_slow(const struct gi_core *core, uint32_t name)
 {
     struct gi_core_window **slot = slot_of(core, name);
     const struct gi_core_window *w = slot != NULL ? __atomic_load_n(slot, __ATOMIC_ACQUIRE) : NULL;
-    return w == NULL || w->name != name || w->staged;
+    return w == NULL || w->name != name || w->slow;
 }
 
-static bool any_staged(const struct gi_core *core, const struct gi_core_piece *pieces, uint32_t n)
+static bool any_far(const struct gi_core *core, const struct gi_core_piece *pieces, uint32_t n)
 {
     bool any = false;
     for (uint32_t i = 0; i < n; i++)
         for (int r = 0; r < core->config.size; r++)
-            any |= pieces[i].region->part[r].staged != 0;
+            any |= pieces[i].region->part[r].host == 0;
     return any;
+}
+
+bool gi_core_any_staged(const struct gi_core *core, int peer, uint32_t name, uint64_t off,
+                        uint64_t bytes)
+{
+    struct gi_core_place at;
+    while (bytes != 0 && gi_core_locate(core, 0, peer, name, off, 1, &at) == GIN_OK) {
+        if (at.staged)
+            return true;
+        uint64_t run = at.run < bytes ? at.run : bytes;
+        off += run;
+        bytes -= run;
+    }
+    return false;
 }
 
 int gi_core_window_set(struct gi_core *core, uint32_t name, const struct gi_core_piece *pieces,
@@ -92,7 +106,7 @@ int gi_core_window_set(struct gi_core *core, uint32_t name, const struct gi_core
     struct gi_core_window **slot = slot_of(core, name);
     w->name = name;
     w->n = n;
-    w->staged = any_staged(core, pieces, n);
+    w->slow = any_far(core, pieces, n);
     w->older = *slot;
     memcpy(w->piece, pieces, n * sizeof(*pieces));
     __atomic_store_n(slot, w, __ATOMIC_RELEASE);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "base/os.h"
 
 /* xorshift64* */
 static uint64_t roll(uint64_t *state)
@@ -104,6 +105,21 @@ static const struct gi_net_caps *fault_caps(struct gi_net_domain *domain)
     return &((struct fault_domain *)domain)->caps;
 }
 
+/* Memory of a device that the inner network takes for the host's. */
+static int check_device(struct fault_domain *d, struct gi_net_memory_desc *m)
+{
+    uint64_t page = gi_os_page_size(), start = (uint64_t)(uintptr_t)m->addr - m->fd_off;
+    bool buffer = m->kind == GI_NET_DMABUF;
+    if (buffer ? !d->caps.mr_dmabuf : !d->caps.mr_hmem)
+        return gi_fail(GIN_ENOTSUP, "%s cannot register GPU memory %s", d->caps.name,
+                       buffer ? "as DMA-BUF" : "by its pointer");
+    if (buffer && (m->fd < 0 || m->fd_off >= page || start % page != 0))
+        return gi_fail(GIN_EINVAL, "memory at %p is not %llu bytes into a DMA-BUF of whole pages",
+                       m->addr, (unsigned long long)m->fd_off);
+    m->kind = GI_NET_HOST;
+    return GIN_OK;
+}
+
 static int fault_reg(struct gi_net_domain *domain, const struct gi_net_memory_desc *memory,
                      struct gi_net_mr **mr)
 {
@@ -111,7 +127,9 @@ static int fault_reg(struct gi_net_domain *domain, const struct gi_net_memory_de
     int st = gi_fault_call(d, GI_FAULT_REG);
     if (st != GIN_OK)
         return gi_fail(st, "a registration was made to fail");
-    return d->inner->ops->reg(d->inner, memory, mr);
+    struct gi_net_memory_desc m = *memory;
+    st = m.kind != GI_NET_HOST ? check_device(d, &m) : GIN_OK;
+    return st == GIN_OK ? d->inner->ops->reg(d->inner, &m, mr) : st;
 }
 
 static void fault_dereg(struct gi_net_domain *domain, struct gi_net_mr *mr)

@@ -6,6 +6,8 @@
  *   class=A|B|C|D  the order and atomics of a class; A and D take the target's CPU for a NIC
  *   waw= saw= was= raw= sas= dc= imm= inject= max_msg= msg_max= depth= recvs= local=
  *                  the fields of the record, after the class
+ *   dmabuf= hmem= calls=   GPU memory can be registered, though the inner network cannot: for
+ *                  memory that the CPU reaches as well, as a driver without GPU has it
  *   hold= delay= early= again= silent= seed=   as in struct gi_fault_plan
  *   write= read= amo= msg= progress= reg= lane= connect=   FIRST calls succeed less one, then
  *   key=           ... of writes, which go out with a wrong key
@@ -49,6 +51,9 @@ static const struct range {
               {"depth", 1, UINT32_MAX},
               {"recvs", 1, UINT32_MAX},
               {"local", 0, 1},
+              {"dmabuf", 0, 1},
+              {"hmem", 0, 1},
+              {"calls", 0, 1},
               {"hold", 0, MOST_HELD},
               {"delay", 0, 1000000},
               {"early", 0, 1},
@@ -131,6 +136,12 @@ static bool lower(struct gi_net_caps *c, const char *key, unsigned long long v)
         LOWER(recvs, v);
     else if (strcmp(key, "local") == 0)
         c->mr_local = c->mr_local || v != 0;
+    else if (strcmp(key, "dmabuf") == 0)
+        c->mr_dmabuf = v != 0;
+    else if (strcmp(key, "hmem") == 0)
+        c->mr_hmem = v != 0;
+    else if (strcmp(key, "calls") == 0)
+        c->mr_calls = v != 0;
     else
         return false;
     return true;
