@@ -12,8 +12,9 @@
 #include "multimem.h"
 #include "cuda/multicast.h"
 
-static const char *const names[GIN_CAPS] = {"lsa",    "cma", "net",       "cuda",   "multimem",
-                                            "engine", "gda", "hugepages", "shrink", "peer-death"};
+static const char *const names[GIN_CAPS] = {"lsa",      "cma",        "net",    "cuda",
+                                            "multimem", "engine",     "gda",    "hugepages",
+                                            "shrink",   "peer-death", "gpu-net"};
 
 const char *gin_cap_name(gin_cap_t cap)
 {
@@ -198,6 +199,26 @@ static void multimem(const gin_comm_t *comm, gin_caps_t *c)
         set(c, GIN_CAP_MULTIMEM, -1, "made for the device communicator that asks (reqs.multimem)");
 }
 
+/* By which way, and why by no better one. */
+static void gpu_net(const gin_comm_t *comm, gin_caps_t *c)
+{
+    const struct gi_net *n = gi_net_of(comm);
+    if (c->cap[GIN_CAP_NET].have == 0)
+        set(c, GIN_CAP_GPU_NET, 0, "no network");
+    else if (c->cap[GIN_CAP_CUDA].have == 0)
+        set(c, GIN_CAP_GPU_NET, 0, "no GPU: %.140s", c->cap[GIN_CAP_CUDA].reason);
+    else if (n == NULL || comm->cuda == NULL)
+        set(c, GIN_CAP_GPU_NET, -1, "tried when the network comes up: GINSHMEM_GPU_NET=%s",
+            comm->env.gpu_net);
+    else if (comm->cuda->gpu == NULL)
+        set(c, GIN_CAP_GPU_NET, 0, "this rank has no GPU: %.120s", comm->cuda_why);
+    else if (n->stage == NULL || !gi_core_stages(n->core))
+        set(c, GIN_CAP_GPU_NET, 0, "no memory to stage it by");
+    else
+        set(c, GIN_CAP_GPU_NET, 1, "%s%.130s",
+            n->gpu.way == GI_NET_GPU_STAGE ? "staged through the host: " : "", n->gpu.why);
+}
+
 static uint64_t live_devcomms(const gin_comm_t *comm)
 {
     uint64_t n = 0;
@@ -237,6 +258,7 @@ int gin_query(gin_comm_t *comm, gin_caps_t *caps)
     cuda(comm, &c);
     engine(comm, &c);
     multimem(comm, &c);
+    gpu_net(comm, &c);
     peer_death(comm, &c);
     memcpy(caps, &c, c.size);
     return GIN_OK;

@@ -35,7 +35,7 @@ static void fill_config(struct gi_devcomm *d, uint32_t c, struct gi_core_ctx_con
     /* LSA peers raise the same cell, so whoever adds for the network adds atomically, too */
     config->cells = (struct gi_core_cells){
         .first = &cells->cpu, .stride = sizeof(*cells), .n = r->signals, .shared = true};
-    if (off + r->signals * sizeof(*cells) > d->comm->net->covered)
+    if (off + r->signals * sizeof(*cells) > d->comm->net->heap.covered)
         return; /* on all ranks */
     config->native_window = gin_i_desc_window(gin_heap_window(d->comm, GIN_KIND_HOST));
     config->native_off = off + offsetof(struct gin_i_cells, net);

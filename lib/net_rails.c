@@ -79,6 +79,7 @@ static int open_rail(struct gi_net *n, const char *nic)
         .rank = comm->rank,
         .size = comm->size,
         .self_test = true,
+        .gpu = n->gpu.asked,
         .any_atomics = gi_fault_needs_atomics(comm->env.test_net),
         .more = test_ops != NULL && test_more != NULL ? test_more(comm->rank) : NULL,
     };

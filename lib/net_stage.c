@@ -138,6 +138,8 @@ void gi_net_stage_up(gin_comm_t *comm)
         (void)gi_core_stage_open(n->core, &none); /* so the others hear of it */
     }
     if (st == GIN_OK)
+        st = gi_net_gpu_meet(n);
+    if (st == GIN_OK)
         gi_net_cuda_heap(comm);
     else
         gi_warn("net", "GPU memory is not reached by the network: %s", gin_last_error());

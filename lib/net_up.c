@@ -78,7 +78,7 @@ struct ballot {
 static void open_mine(struct gi_net *n, struct ballot *b)
 {
     memset(b, 0, sizeof(*b));
-    b->status = gi_net_rails_open(n);
+    b->status = gi_net_gpu_rails_open(n);
     if (b->status != GIN_OK) {
         const char *why = gin_last_error();
         bool whole = strlen(why) < sizeof(b->why);
@@ -189,7 +189,8 @@ static int open_core(struct gi_net *n)
                   .resolve = resolve,
                   .peer_lost = peer_lost,
                   .peer_suspect = peer_suspect,
-                  .wake = gi_net_driver_wake},
+                  .wake = gi_net_driver_wake,
+                  .landed = gi_net_gpu_landed},
         .drivers = (uint32_t)comm->env.engine_threads,
         .peer_timeout_ns = comm->env.peer_timeout,
         .stripe_from = (uint64_t)comm->env.stripe,
@@ -200,12 +201,18 @@ static int open_core(struct gi_net *n)
     return st;
 }
 
+static void free_heap(struct gi_net *n, struct gi_net_heap *h)
+{
+    for (uint32_t i = 0; i < h->n_chunks; i++)
+        gi_core_region_close(n->core, h->chunks[i].region);
+    free(h->chunks);
+}
+
 static void free_net(struct gi_net *n)
 {
     gi_net_drivers_stop(n);
-    for (uint32_t i = 0; i < n->n_chunks; i++)
-        gi_core_region_close(n->core, n->chunks[i].region);
-    free(n->chunks);
+    free_heap(n, &n->heap);
+    free_heap(n, &n->cuda_heap);
     gi_core_region_close(n->core, n->cuda);
     if (n->core != NULL)
         gi_core_close(n->core);
@@ -239,11 +246,11 @@ int gi_net_up(gin_comm_t *comm)
         return st;
     }
     n->comm = comm;
-    n->chunks = calloc(GI_NET_CHUNKS, sizeof(*n->chunks));
+    n->heap.chunks = calloc(GI_NET_CHUNKS, sizeof(*n->heap.chunks));
     st = open_alike(n, &mine);
     if (st == GIN_OK) {
-        st = n->chunks != NULL ? open_core(n)
-                               : gi_fail(GIN_ENOMEM, "no memory for the network's chunks");
+        st = n->heap.chunks != NULL ? open_core(n)
+                                    : gi_fail(GIN_ENOMEM, "no memory for the network's chunks");
         if (st == GIN_OK)
             st = gi_net_drivers_start(n);
         st = gi_agree_on(comm, GI_AGREE_NETWORK, 0, 0, 0, st);
@@ -255,12 +262,13 @@ int gi_net_up(gin_comm_t *comm)
         gi_net_windows_up(comm);
         return GIN_OK;
     }
+    bool gpu_forced = n->gpu.forced;
     free_net(n);
     if (st == GIN_ENOTSUP) {
         if (comm->net_why[0] == 0)
             snprintf(comm->net_why, sizeof(comm->net_why), "%s", gin_last_error());
         const struct gi_env *e = &comm->env;
-        bool named = e->provider[0] != 0 || e->nic[0] != 0 || e->nics[0] != 0;
+        bool named = e->provider[0] != 0 || e->nic[0] != 0 || e->nics[0] != 0 || gpu_forced;
         if (comm->rank == 0 && named && !e->disable_net)
             gi_warn("net", "no network: %s", comm->net_why); /* the user's word is not followed */
         else

@@ -10,6 +10,7 @@
 
 #include "comm.h"
 #include <ginshmem/impl/desc.h>
+#include "net_gpu.h"
 #include "transport/core.h"
 
 struct gi_registration;
@@ -23,6 +24,12 @@ struct gi_net_chunk {
     struct gi_core_region *region;
 };
 
+struct gi_net_heap {
+    struct gi_net_chunk *chunks; /* room for GI_NET_CHUNKS */
+    uint32_t n_chunks;
+    uint64_t covered; /* bytes in chunks */
+};
+
 struct gi_net {
     gin_comm_t *comm;
     struct gi_net_domain *domains[GI_CORE_RAILS];
@@ -31,12 +38,13 @@ struct gi_net {
     uint32_t n_nics;             /* ... so many; 0: by the environment or the provider */
     struct gi_core *core;
     bool needs_region; /* local memory has to be registered */
-    struct gi_net_chunk *chunks;
-    uint32_t n_chunks;
-    uint64_t covered;            /* bytes of the heap in chunks */
-    struct gi_core_region *cuda; /* all of the GPU heap, there or not; NULL: it is not reached */
-    struct gi_net_stage *stage;  /* net_stage.c */
-    char how[192];               /* provider, version and strategy, for people */
+    struct gi_net_heap heap;
+    struct gi_core_region
+        *cuda; /* all of the GPU heap, there or not, where it is staged; or NULL */
+    struct gi_net_heap cuda_heap; /* where some rank registers it */
+    struct gi_net_stage *stage;   /* net_stage.c */
+    struct gi_net_gpu gpu;        /* net_gpu.c */
+    char how[192];                /* provider, version and strategy, for people */
 
     struct gi_net_driver *drivers; /* net_drive.c */
     uint32_t n_drivers;
@@ -58,6 +66,7 @@ int gi_net_nics_choose(struct gi_net *n);
 bool gi_net_rails_local(const struct gi_net *n);
 /* The heap has grown to `size` on all ranks. Collective. */
 void gi_net_heap_grown(gin_comm_t *comm, uint64_t size);
+void gi_net_cuda_heap_grown(gin_comm_t *comm, uint64_t size); /* the GPU heap */
 /* A registration of windows, of mine at `addr`. Collective; leaves reg->net NULL where that fails.
  */
 void gi_net_reg_open(gin_comm_t *comm, struct gi_registration *reg);
@@ -65,7 +74,7 @@ void gi_net_reg_close(gin_comm_t *comm, struct gi_registration *reg);
 /* The network and GPUs are up, or one of them is not yet: from now on GPU memory can be staged.
  * Collective; without that where it fails. */
 void gi_net_stage_up(gin_comm_t *comm);
-void gi_net_cuda_heap(gin_comm_t *comm);  /* ... the GPU heap; collective */
+void gi_net_cuda_heap(gin_comm_t *comm);  /* ... the GPU heap is reached; collective */
 void gi_net_stage_down(struct gi_net *n); /* its core is closed */
 /* A window that was published, or is retracted now. */
 void gi_net_window_set(gin_comm_t *comm, uint64_t handle, const struct gi_window *p,

@@ -302,10 +302,11 @@ static struct gi_core_action net_action(const struct op *o)
 /* Of my memory, where it is a GPU's; else net_ops.c finds it. *st: why not. */
 static struct gi_core_region *my_gpu(const struct op *o, int *st)
 {
-    struct gi_core_region *r = o->gpu_local.w != NULL ? gi_core_gpu(o->comm->net->core) : NULL;
-    *st = r != NULL || o->gpu_local.w == NULL
-              ? GIN_OK
-              : gi_fail(GIN_ENOTSUP, "%s: GPU memory is not staged for the network", o->call);
+    struct gi_core_region *r = NULL;
+    *st =
+        o->gpu_local.w != NULL ? gi_net_mine(o->comm, true, o->local, o->bytes, NULL, &r) : GIN_OK;
+    if (*st != GIN_OK)
+        gi_fail_context("%s", o->call);
     return r;
 }
 

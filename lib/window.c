@@ -139,6 +139,7 @@ int gi_window_cuda_heap(gin_comm_t *comm, uint64_t size)
         gi_window_table_publish(&ws->table, GI_CUDA_HEAP_ID, &w);
     }
     ws->cuda_heap.windows = size != 0;
+    gi_net_cuda_heap_grown(comm, size);
     gi_mirror_window(comm, GI_CUDA_HEAP_ID);
     return GIN_OK;
 }

@@ -16,7 +16,8 @@ typedef enum gin_cap {
     GIN_CAP_HUGEPAGES = 7,  /* heap on huge pages */
     GIN_CAP_SHRINK = 8,     /* gin_comm_shrink() */
     GIN_CAP_PEER_DEATH = 9, /* peers' deaths are noticed */
-    GIN_CAPS = 10
+    GIN_CAP_GPU_NET = 10,   /* GPU memory gets to the network */
+    GIN_CAPS = 11
 } gin_cap_t;
 
 typedef struct gin_caps {

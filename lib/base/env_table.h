@@ -63,6 +63,9 @@ GI_ENV(rails, RAILS, COUNT, "0", 0, 8,
        "are as near, 4 at most")
 GI_ENV(stripe, STRIPE, SIZE, "512K", 0, INT64_MAX,
        "puts of so many bytes go by all rails, not by their context's alone; 0: none do")
+GI_ENV(gpu_net, GPU_NET, WORD, "auto", 0, 0,
+       "auto|dmabuf|hmem|stage -- how GPU memory gets to the network: auto tries to register it by "
+       "DMA-BUF, then by FI_HMEM, else copies through the host; others are taken or refused")
 GI_ENV(engine_threads, ENGINE_THREADS, COUNT, "1", 1, 64,
        "threads that drive the network; each serves its share of the contexts")
 GI_ENV(strategy, STRATEGY, WORD, "s", 0, 0,

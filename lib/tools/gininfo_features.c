@@ -145,26 +145,27 @@ enum info_state info_check_dmabuf(char *why, size_t n)
     if (!HAVE_DECL_FI_MR_DMABUF || gi_ofi_version() < (1u << 16 | 20))
         return info_said(
             false, why, n, "",
-            "libfabric is older than 1.20, or was when this was built; not needed: GPU memory "
-            "is copied through the host in this version");
+            "libfabric is older than 1.20, or was when this was built; without it GPU memory goes by "
+            "FI_HMEM or is copied through the host");
     if (!info_kernel(5, 12))
         return info_said(false, why, n, "", "the kernel is older than 5.12");
     if (!all_have(DMABUF, why, n,
                   "does not export memory: it takes NVIDIA's open kernel modules, 515 or later"))
         return INFO_MISSING;
-    return info_said(true, why, n,
-                     "libfabric, kernel and driver have it; not used: GPU memory is copied through "
-                     "the host in this version",
-                     "");
+    return info_said(
+        true, why, n,
+        "libfabric, kernel and driver have it; whether the provider does tells a job's "
+        "gpu-net",
+        "");
 }
 
 enum info_state info_check_peermem(char *why, size_t n)
 {
     bool there = access("/sys/module/nvidia_peermem", F_OK) == 0;
     return info_said(
-        there, why, n, "the module is loaded; not used in this version",
-        "the module is not loaded; not needed: GPU memory is copied through the host in "
-        "this version");
+        there, why, n, "the module is loaded; for GPU memory by FI_HMEM",
+        "the module is not loaded; without it GPU memory goes as DMA-BUF or is copied through the "
+        "host");
 }
 
 /* ---- launchers and tools ---- */

@@ -89,8 +89,27 @@ static void capabilities(const struct gi_net_caps *c)
     number("operations in flight", c->depth, "none", "per context");
     fact("unregistered sources", !c->mr_local, "local memory must be registered");
     classes(c->classes);
-    fact("GPU memory", c->mr_hmem || c->mr_dmabuf,
-         "not by this provider: it is copied through host memory");
+}
+
+/* As it is opened for ranks with GPUs, which may cost it something. */
+static void gpu_memory(const struct gi_env *env)
+{
+    struct gi_net_config config = {
+        .provider = env->provider, .nic = env->nic, .rank = 0, .size = 1, .gpu = true};
+    struct gi_net_domain *domain;
+    if (gi_ofi_ops.open(&config, &domain) != GIN_OK) {
+        info_add(SECTION, "GPU memory", INFO_NO, NULL, "%s", gin_last_error());
+        return;
+    }
+    const struct gi_net_caps *c = gi_ofi_ops.caps(domain);
+    if (c->mr_hmem)
+        info_add(SECTION, "GPU memory", INFO_UNKNOWN, NULL,
+                 "FI_HMEM is offered, %s DMA-BUF%s; a job's gpu-net tells what works",
+                 c->mr_dmabuf ? "and" : "without", c->mr_calls ? ", with calls of CUDA" : "");
+    else
+        info_add(SECTION, "GPU memory", INFO_NO, NULL,
+                 "the provider has no FI_HMEM: it is copied through host memory");
+    gi_ofi_ops.close(domain);
 }
 
 /* One fact for each line: quirks known and what the test found. */
@@ -150,6 +169,7 @@ void info_network(void)
                                   : ", the first of the list that works");
         class(c);
         capabilities(c);
+        gpu_memory(&env);
         notes(c->notes);
         info_nics(&env, c->device);
         if (gi_ofi_environment_text()[0] != 0)
