@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "barrier.h"
+#include "colls.h"
 #include "devcomm_cuda.h"
 #include "engine.h"
 #include "multimem.h"
@@ -20,6 +21,7 @@
 #define MAX_IDS      (1u << 20)
 #define MAX_BARRIERS 65536u
 #define MAX_TEAMS    4096u
+#define MAX_COLLS    4096u
 #define NET_SPIN     32u
 #define ALL_PATHS    (GIN_PATH_SELF | GIN_PATH_LSA | GIN_PATH_CMA | GIN_PATH_NET)
 
@@ -34,6 +36,7 @@ void gin_devcomm_reqs_init(gin_devcomm_reqs_t *reqs)
     reqs->signals = reqs->counters = 64;
     reqs->world_barriers = reqs->lsa_barriers = reqs->rail_barriers = reqs->hybrid_barriers = 1;
     reqs->strong = reqs->va = 1;
+    reqs->collectives = 1;
     reqs->traffic_class = -1;
 }
 
@@ -88,6 +91,10 @@ static int check_numbers(const gin_devcomm_reqs_t *r)
         return too_many("multimem", r->multimem, 0, GIN_MULTIMEM_WISHED);
     if (r->strategy > GIN_STRATEGY_EPOCH)
         return too_many("strategy", r->strategy, 0, GIN_STRATEGY_EPOCH);
+    if (r->collectives > MAX_COLLS)
+        return too_many("collectives", r->collectives, 0, MAX_COLLS);
+    if (r->collective_scratch > (uint64_t)1 << 40)
+        return too_many("collective_scratch", r->collective_scratch, 0, (uint64_t)1 << 40);
     return GIN_OK;
 }
 
@@ -147,7 +154,9 @@ static const char *const number_names[] = {"contexts",
                                            "bytes of barriers",
                                            "multimem",
                                            "traffic_class",
-                                           "strategy"};
+                                           "strategy",
+                                           "collectives",
+                                           "collective_scratch (GINSHMEM_COLL_SCRATCH)"};
 #define NUMBERS (sizeof(number_names) / sizeof(number_names[0]))
 
 struct ballot {
@@ -177,7 +186,9 @@ static void ballot_fill(struct ballot *b, const gin_devcomm_reqs_t *r, uint64_t 
                                  barrier_bytes,
                                  r->multimem,
                                  (uint64_t)(int64_t)r->traffic_class,
-                                 r->strategy};
+                                 r->strategy,
+                                 r->collectives,
+                                 r->collective_scratch};
     memcpy(b->number, n, sizeof(n));
     b->device = r->device;
     b->engine = r->device == GIN_DEVICE_CUDA && r->backend != GIN_BACKEND_DIRECT;
@@ -288,6 +299,8 @@ static int private_up(struct gi_devcomm *d)
         st = gi_net_meet(d);
     if (st == GIN_OK)
         st = gi_barriers_open(d->comm, &d->reqs, d->barriers_off, d->kernels, &d->barriers);
+    if (st == GIN_OK)
+        st = gi_colls_open(d, d->colls_off, &d->colls);
     if (st == GIN_OK && r->device == GIN_DEVICE_CUDA)
         st = gi_devcomm_cuda_open(d);
     if (st == GIN_OK && d->kernel != NULL)
@@ -301,6 +314,7 @@ static void private_down(struct gi_devcomm *d)
     gi_streams_close(d);
     gi_devcomm_cuda_close(d);
     gi_multimem_close(d);
+    gi_colls_close(d->colls);
     gi_barriers_close(d->barriers);
     gi_retired_give(d->dc, d->dc_bytes);
     free(d->counters);
@@ -424,6 +438,8 @@ static int adopt(gin_comm_t *comm, struct gi_devcomm *d, gin_devcomm_reqs_t *giv
     int asked = reqs_adopt(given, &r);
     if (asked == GIN_OK && r.strategy == GIN_STRATEGY_AUTO)
         r.strategy = strcmp(comm->env.strategy, "epoch") == 0 ? GIN_STRATEGY_EPOCH : GIN_STRATEGY_S;
+    if (asked == GIN_OK && r.collective_scratch == 0)
+        r.collective_scratch = comm->env.coll_scratch;
     int st = d != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory");
     if (st == GIN_OK)
         st = dev != NULL ? asked : gi_fail(GIN_EINVAL, "gin_devcomm_create: dev is NULL");
@@ -447,7 +463,8 @@ static int build(struct gi_devcomm *d, uint64_t barriers)
     if (d->kernels)
         barriers = gi_barriers_bytes(d->comm, r, true);
     barriers = (barriers + 63) & ~(uint64_t)63;
-    d->bytes = cells + barriers + ((r->scratch + 63) & ~(uint64_t)63) + 64;
+    const uint64_t scratch = (r->scratch + 63) & ~(uint64_t)63;
+    d->bytes = cells + barriers + gi_colls_bytes(d->comm, r) + scratch + 64;
     int st = blocks_take(d);
     if (st != GIN_OK) {
         gi_fail_context("gin_devcomm_create");
@@ -457,7 +474,8 @@ static int build(struct gi_devcomm *d, uint64_t barriers)
     if (st != GIN_OK)
         goto give_blocks;
     d->barriers_off = d->off + cells;
-    d->scratch_off = d->barriers_off + barriers;
+    d->colls_off = d->barriers_off + barriers;
+    d->scratch_off = d->colls_off + gi_colls_bytes(d->comm, r);
     st = private_up(d);
     /* also the barrier after which peers may write into the zeroed block */
     st = gi_agree_on(d->comm, GI_AGREE_DEVCOMM, d->off, d->bytes, 0, st);

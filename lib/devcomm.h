@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A device communicator behind its 64 public bytes. Its symmetric memory is one block of the host
- * heap: [signal cells of all contexts | barrier inboxes | scratch]; what only the owner touches is
- * private. Where kernels take part every rank has a second block, in the GPU heap:
- * [signal cells | inboxes | scratch], and kernels' private state lies in GPU memory
+ * heap: [signal cells of all contexts | barrier inboxes | collectives' workspaces | scratch]; what
+ * only the owner touches is private. Where kernels take part every rank has a second block, in the
+ * GPU heap: [signal cells | inboxes | scratch], and kernels' private state lies in GPU memory
  * (devcomm_cuda.c).
  */
 #ifndef GI_DEVCOMM_H
@@ -12,6 +12,7 @@
 #include "comm.h"
 
 struct gi_barriers;    /* lib/barrier.c's part */
+struct gi_colls;       /* lib/coll's */
 struct gi_kernel_side; /* lib/devcomm_cuda.c's */
 struct gi_stream_side; /* lib/stream_side.c's */
 struct gi_core_ctx;
@@ -21,14 +22,15 @@ struct gi_devcomm {
     gin_comm_t *comm;
     struct gin_i_dc *dc; /* and its contexts, in one block that a fork()ed child finds zeroed */
     size_t dc_bytes;
-    uint64_t off, bytes;                /* symmetric block: heap offset, size */
-    uint64_t barriers_off, scratch_off; /* heap offsets */
+    uint64_t off, bytes;                           /* symmetric block: heap offset, size */
+    uint64_t barriers_off, colls_off, scratch_off; /* heap offsets */
     struct gin_i_base *bases;
     struct gin_i_counter *counters;
     gin_devcomm_reqs_t reqs;                      /* as asked; team_barriers points to teams */
     gin_team_barrier_t *teams;                    /* copy of reqs.team_barriers */
     uint64_t wait_timeout_ns, barrier_timeout_ns; /* 0: none */
     struct gi_barriers *barriers;
+    struct gi_colls *colls;
     struct gi_core_ctx **net;      /* by context, then the barriers'; NULL: no network */
     struct gi_net_loan *net_loans; /* registrations for one operation (net_lend.c) */
     bool net_beside;           /* some ranks are reached by the network and by process_vm calls */

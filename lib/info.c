@@ -5,6 +5,7 @@
  */
 #include <stdarg.h>
 #include <string.h>
+#include "colls.h"
 #include "cuda_up.h"
 #include "net_ops.h"
 #include "net_up.h"
@@ -285,6 +286,8 @@ int gin_stats(gin_comm_t *comm, gin_stats_t *stats)
     };
     gi_windows_count(comm, &s.windows, &s.registrations);
     gi_net_count(comm, &s);
+    for (const struct gi_devcomm *d = comm->devcomms; d != NULL; d = d->next)
+        gi_colls_count(d->colls, &s);
     memcpy(stats, &s, s.size_of);
     return GIN_OK;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "colls.h"
 #include "engine_net.h"
 #include "net_lend.h"
 #include "net_ops.h"
@@ -19,27 +20,38 @@ bool gi_net_is_beside(const struct gi_devcomm *d, int world)
            lsa_of[world] < 0;
 }
 
-static void fill_config(struct gi_devcomm *d, uint32_t c, struct gi_core_ctx_config *config)
+/* n signals at a heap offset. */
+static void fill_cells(const struct gi_devcomm *d, struct gi_core_ctx_config *config, uint64_t off,
+                       uint32_t n)
 {
-    const gin_devcomm_reqs_t *r = &d->reqs;
     char *heap = (char *)gi_control(d->comm, d->comm->shm->lsa_rank) + GI_CONTROL;
-    *config = (struct gi_core_ctx_config){
-        .home = c, .shared = true, .traffic = (uint32_t)(r->traffic_class + 1)};
-    if (c == r->contexts) /* the barriers' has no signals */
-        return;
-    config->epochs = r->strategy == GIN_STRATEGY_EPOCH && r->strong ? UINT32_MAX : 0;
-    if (d->rings != NULL)
-        config->intake = gi_net_ring_intake(&d->rings[c]);
-    uint64_t off = d->off + (uint64_t)c * r->signals * sizeof(struct gin_i_cells);
     struct gin_i_cells *cells = (struct gin_i_cells *)(void *)(heap + off);
+    if (n == 0)
+        return;
     /* LSA peers raise the same cell, so whoever adds for the network adds atomically, too */
     config->cells = (struct gi_core_cells){
-        .first = &cells->cpu, .stride = sizeof(*cells), .n = r->signals, .shared = true};
-    if (off + r->signals * sizeof(*cells) > d->comm->net->heap.covered)
+        .first = &cells->cpu, .stride = sizeof(*cells), .n = n, .shared = true};
+    if (off + n * sizeof(*cells) > d->comm->net->heap.covered)
         return; /* on all ranks */
     config->native_window = gin_i_desc_window(gin_heap_window(d->comm, GIN_KIND_HOST));
     config->native_off = off + offsetof(struct gin_i_cells, net);
     config->native_stride = sizeof(*cells);
+}
+
+static void fill_config(struct gi_devcomm *d, uint32_t c, struct gi_core_ctx_config *config)
+{
+    const gin_devcomm_reqs_t *r = &d->reqs;
+    *config = (struct gi_core_ctx_config){
+        .home = c, .shared = true, .traffic = (uint32_t)(r->traffic_class + 1)};
+    if (c == r->contexts) { /* the barriers' has the collectives' signals alone */
+        fill_cells(d, config, d->colls_off, gi_colls_cells(d->comm, r));
+        return;
+    }
+    config->epochs = r->strategy == GIN_STRATEGY_EPOCH && r->strong ? UINT32_MAX : 0;
+    if (d->rings != NULL)
+        config->intake = gi_net_ring_intake(&d->rings[c]);
+    fill_cells(d, config, d->off + (uint64_t)c * r->signals * sizeof(struct gin_i_cells),
+               r->signals);
 }
 
 /* A rank without descriptors cannot take peers' connections, and nobody tells it: libfabric does

@@ -101,6 +101,10 @@ typedef struct gin_devcomm_reqs {
     uint64_t barrier_timeout_ns;       /* of barriers; 0: none */
     uint32_t multimem;                 /* enum gin_multimem; default NONE */
     uint32_t strategy;                 /* enum gin_strategy; default AUTO */
+    uint32_t collectives;              /* indices of collectives, 0 .. 4096; default 1 */
+    uint32_t reserved;                 /* 0 */
+    size_t collective_scratch;         /* bytes for each of them; 0: GINSHMEM_COLL_SCRATCH */
+    uint64_t collective_timeout_ns;    /* of collectives; 0: GINSHMEM_COLL_TIMEOUT */
 } gin_devcomm_reqs_t;
 
 /*

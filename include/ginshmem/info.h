@@ -57,6 +57,10 @@ typedef struct gin_stats {
     /* the bootstrap */
     uint64_t boot_rounds; /* allgathers */
     uint64_t boot_bytes;  /* that they brought this rank */
+    /* collectives, of the live device communicators */
+    uint64_t collectives; /* calls that all members came to */
+    uint64_t coll_flat;   /* of them, between all members directly */
+    uint64_t coll_two;    /* by way of hosts */
 } gin_stats_t;
 
 #ifndef __CUDACC_RTC__

@@ -35,6 +35,12 @@ GI_ENV(init_timeout, INIT_TIMEOUT, TIME, "120s", 1, INT64_MAX,
        "deadline of bring-up; the message names the missing ranks")
 GI_ENV(coll_timeout, COLL_TIMEOUT, TIME, "120s", 1, INT64_MAX,
        "deadline of collective host calls: allocation, windows, device communicators, barrier")
+GI_ENV(coll_algo, COLL_ALGO, WORD, "auto", 0, 0,
+       "auto|flat -- collectives: by way of hosts where that saves messages, or all directly")
+GI_ENV(coll_order, COLL_ORDER, WORD, "any", 0, 0,
+       "any|rank -- reductions combine in the order of ranks: the same bits for any placement")
+GI_ENV(coll_scratch, COLL_SCRATCH, SIZE, "512K", 4096, INT64_MAX,
+       "heap memory of collectives, per index: their messages are as long as it allows")
 GI_ENV(wait_warn, WAIT_WARN, TIME, "30s", 1, INT64_MAX,
        "a wait for a signal that lasts longer prints a warning")
 GI_ENV(spin, SPIN, COUNT, "0", 0, 1000000000,

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What device communicators hold for collectives: declared here, for those who make them; the room
+ * is lib/coll. Every rank owns a workspace per index in a symmetric block of its heap.
+ */
+#ifndef GI_COLLS_H
+#define GI_COLLS_H
+
+#include <ginshmem.h>
+#include <ginshmem/impl/state.h>
+
+struct gi_colls;
+struct gi_devcomm;
+
+/* Bytes of symmetric memory that they take in every rank's heap; 0: none were asked for. The same
+ * on all ranks that were asked for the same, with the network up where there will be one. */
+uint64_t gi_colls_bytes(const gin_comm_t *comm, const gin_devcomm_reqs_t *reqs);
+/* The private side over a block at heap offset `off` (64-byte aligned), zeroed on every rank before
+ * any rank goes on. Local. */
+int gi_colls_open(struct gi_devcomm *d, uint64_t off, struct gi_colls **colls);
+void gi_colls_close(struct gi_colls *colls); /* NULL is fine */
+
+/* Cells of the context that carries them over the network, from the start of the block: each is a
+ * struct gin_i_cells; 0: none. */
+uint32_t gi_colls_cells(const gin_comm_t *comm, const gin_devcomm_reqs_t *reqs);
+
+/* Add what was done so far to *s. */
+void gi_colls_count(const struct gi_colls *colls, gin_stats_t *s);
+
+#endif
