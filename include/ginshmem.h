@@ -13,6 +13,7 @@
 #include <ginshmem/signal.h>
 #include <ginshmem/amo.h>
 #include <ginshmem/barrier.h>
+#include <ginshmem/collective.h>
 #include <ginshmem/lsa.h>
 #include <ginshmem/stream.h>
 #include <ginshmem/info.h>

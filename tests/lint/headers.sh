@@ -27,9 +27,6 @@ for header in $headers; do
         command -v $compiler >/dev/null 2>&1 || continue
         # shellcheck disable=SC2086
         try "$compiler, C11" "$header" $compiler -std=c11 $strict -fsyntax-only "$work/unit.c"
-        # shellcheck disable=SC2086
-        try "$compiler, C11, preview" "$header" $compiler -std=c11 $strict -DGIN_PREVIEW \
-            -fsyntax-only "$work/unit.c"
     done
     for compiler in g++ clang++; do
         command -v $compiler >/dev/null 2>&1 || continue
