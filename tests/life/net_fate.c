@@ -186,7 +186,8 @@ static int put_to_all(struct job *j, char *src, long i)
 
 static int step(struct job *j, long i)
 {
-    static char src[100000];
+    /* Pages of its own: a device may pin them and keep them from the child that cuts the link. */
+    static char src[25 * 4096] __attribute__((aligned(4096)));
     gin_wait_opt_t flap = {.timeout_ns = 20000000};
     if (is(phase, "put"))
         return put_to_all(j, src, i);
