@@ -216,7 +216,7 @@ static void gpu_net(const gin_comm_t *comm, gin_caps_t *c)
     else if (n->stage == NULL || !gi_core_stages(n->core))
         set(c, GIN_CAP_GPU_NET, 0, "no memory to stage it by");
     else
-        set(c, GIN_CAP_GPU_NET, 1, "%s%.130s",
+        set(c, GIN_CAP_GPU_NET, 1, "%s%.134s",
             n->gpu.way == GI_NET_GPU_STAGE ? "staged through the host: " : "", n->gpu.why);
 }
 

@@ -72,6 +72,17 @@ static int reg_with_keys(struct gi_ofi_domain *d, const struct gi_net_memory_des
     return rc;
 }
 
+static int reg_failed(const struct gi_ofi_domain *d, const struct gi_net_memory_desc *m, int rc)
+{
+    int st = rc == -FI_ENOMEM ? GIN_ENOMEM : GIN_ENET;
+    if (m->kind != GI_NET_HOST) /* one of several reasons that are told together */
+        return gi_fail(st, "%s: registering %s: %s", d->caps.name,
+                       m->kind == GI_NET_DMABUF ? "a DMA-BUF" : "by FI_HMEM_CUDA",
+                       fi_strerror(-rc));
+    return gi_fail(st, "%s: registering %llu bytes at %p: %s", d->caps.name,
+                   (unsigned long long)m->bytes, m->addr, fi_strerror(-rc));
+}
+
 int gi_ofi_reg(struct gi_net_domain *head, const struct gi_net_memory_desc *m,
                struct gi_net_mr **out)
 {
@@ -82,17 +93,11 @@ int gi_ofi_reg(struct gi_net_domain *head, const struct gi_net_memory_desc *m,
     struct gi_ofi_mr *mr = calloc(1, sizeof(*mr));
     if (mr == NULL)
         return gi_fail(GIN_ENOMEM, "no memory to register memory");
-    if (m->remote || d->caps.mr_local) {
+    if (m->remote || d->caps.mr_local || m->kind != GI_NET_HOST) {
         int rc = reg_with_keys(d, m, &mr->mr);
         if (rc != 0) {
             free(mr);
-            return gi_fail(rc == -FI_ENOMEM ? GIN_ENOMEM : GIN_ENET,
-                           "%s: registering %llu bytes %sat %p: %s", d->caps.name,
-                           (unsigned long long)m->bytes,
-                           m->kind == GI_NET_DMABUF   ? "of a DMA-BUF "
-                           : m->kind == GI_NET_DEVICE ? "by FI_HMEM_CUDA "
-                                                      : "",
-                           m->addr, fi_strerror(-rc));
+            return reg_failed(d, m, rc);
         }
         mr->desc = fi_mr_desc(mr->mr);
         mr->head.key = fi_mr_key(mr->mr);
