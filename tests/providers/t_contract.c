@@ -80,6 +80,10 @@ struct fi_info *w_hints(void)
         FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
     if (strcmp(profile, "cxi") == 0 || strcmp(profile, "cxi-relaxed") == 0 || is_connected())
         h->caps |= FI_ATOMIC;
+    if (getenv("W_HMEM") != NULL) {
+        h->caps |= FI_HMEM;
+        h->domain_attr->mr_mode |= FI_MR_HMEM;
+    }
     h->tx_attr->msg_order = h->rx_attr->msg_order = ordered ? FI_ORDER_WAW : 0;
     return h;
 }

@@ -68,7 +68,8 @@ bool w_check(bool ok, const char *file, int line, const char *what);
 #define SAID(text) w_said(text, __FILE__, __LINE__)
 bool w_said(const char *text, const char *file, int line);
 
-/* What a client that keeps to all would ask for; then all that it needs, and the pair connected. */
+/* What a client that keeps to all would ask for, with the variable W_HMEM for GPU memory, too; then
+ * all that it needs, and the pair connected. */
 struct fi_info *w_hints(void);
 void w_open(struct world *w);
 void w_open_with(struct world *w, size_t queue);

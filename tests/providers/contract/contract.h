@@ -66,6 +66,9 @@ struct gc_profile {
     bool breaks;    /* a wrong key ends the connection, and what is sent is lost in silence */
     bool wakes;     /* sleepers are woken for nothing, or told not to sleep */
     bool vague;     /* what cannot be posted is refused as if there were no room */
+    bool hmem;      /* GPU memory is registered by its pointer ... */
+    bool dmabuf;    /* ... or as DMA-BUF */
+    bool calls;     /* with GPU memory it calls CUDA, and does not promise otherwise */
 };
 
 const struct gc_profile *gc_profile(void);
@@ -93,6 +96,7 @@ struct gc_domain {
     struct gc_ep *eps;
     struct gc_mr *mrs;
     unsigned n_mrs, cqs, avs;
+    bool hmem; /* FI_HMEM was asked for */
     uint64_t last_key;
 };
 
@@ -103,6 +107,7 @@ struct gc_mr {
     char *addr;
     size_t len;
     uint64_t access, key;
+    bool gpu;
     struct gc_ep *ep; /* with FI_MR_ENDPOINT */
     bool enabled;
 };
@@ -231,6 +236,7 @@ struct gc_ep {
     struct gc_cq *tx_cq, *rx_cq;
     struct gc_av *av;
     bool selective, enabled, ordered;
+    bool p2p;                                                  /* it was told not to call CUDA */
     bool eats;                                                 /* immediates take receives */
     enum gc_state { GC_IDLE, GC_BEGUN, GC_UP, GC_DOWN } state; /* where it has one peer */
     struct gc_eq *eq;
@@ -268,6 +274,12 @@ int gc_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
 extern struct fi_ops_msg gc_ops_msg;
 extern struct fi_ops_rma gc_ops_rma;
 extern struct fi_ops_atomic gc_ops_atomic;
+
+/* gpu.c: the range of a registration. 0 or the error. */
+int gc_gpu_range(const struct gc_domain *d, const struct fi_mr_attr *attr, uint64_t flags,
+                 struct gc_mr *mr);
+/* It is memory of a GPU, as far as the driver that tests use knows. */
+bool gc_gpu_is(const void *addr, size_t len);
 
 struct gc_mr *gc_mr_find(struct gc_ep *ep, uint64_t key);
 /* The memory of a local operation, where it must be registered; 0 or the error. */

@@ -101,6 +101,7 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info, struct f
     d->fid.mr = &domain_mr;
     d->fabric = (struct gc_fabric *)(void *)fabric;
     d->p = p;
+    d->hmem = (info->caps & FI_HMEM) != 0;
     d->last_key = 0x100 + gc_dice(1u << 20);
     pthread_mutex_init(&d->lock, NULL);
     d->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -144,8 +144,14 @@ static int ep_getname(fid_t fid, void *addr, size_t *len)
 
 static int ep_setopt(fid_t fid, int level, int name, const void *value, size_t len)
 {
-    (void)fid, (void)level, (void)name, (void)value, (void)len;
-    return -FI_ENOPROTOOPT;
+    struct gc_ep *ep = of(fid);
+    const int *p2p = value;
+    if (level != FI_OPT_ENDPOINT || name != FI_OPT_FI_HMEM_P2P || !ep->d->hmem)
+        return -FI_ENOPROTOOPT;
+    if (ep->enabled || len != sizeof(*p2p))
+        return gc_broken(-FI_EINVAL, "an option is set of an enabled endpoint");
+    ep->p2p = *p2p == FI_HMEM_P2P_REQUIRED;
+    return ep->p->calls && ep->p2p ? -FI_EOPNOTSUPP : 0;
 }
 
 static struct fi_ops ep_fi = {

@@ -40,6 +40,9 @@ static bool suits(const struct gc_profile *p, const struct fi_info *h)
         return false;
     if (d != NULL && (p->mr_mode & ~d->mr_mode) != 0)
         return false;
+    /* Who has GPU memory must be ready to register it. */
+    if ((h->caps & FI_HMEM) != 0 && (d == NULL || (d->mr_mode & FI_MR_HMEM) == 0))
+        return false;
     /* Where immediates take receives whether one likes it or not, the mode must be offered. */
     if ((p->mode & FI_RX_CQ_DATA & ~h->mode) != 0)
         return false;
@@ -94,7 +97,9 @@ struct fi_info *gc_info(const struct fi_info *hints)
         return NULL;
     i->fabric_attr->name = strdup(p->fabric); /* libfabric adds the provider's */
     fill_domain(p, i->domain_attr);
-    i->caps = hints != NULL && hints->caps != 0 ? hints->caps : p->caps;
+    i->caps = hints != NULL && hints->caps != 0 ? hints->caps : p->caps & ~FI_HMEM;
+    if (i->caps & FI_HMEM)
+        i->domain_attr->mr_mode |= FI_MR_HMEM;
     i->mode = p->mode;
     /* Who offers to lose receives to immediates, loses them. */
     if (p->imm == GC_IMM_RECV)

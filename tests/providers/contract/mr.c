@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "tests/providers/contract/contract.h"
+#include "transport/ofi/ofi_dmabuf.h"
 
 static struct gc_mr *of(struct fid *fid)
 {
@@ -124,17 +125,17 @@ int gc_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags
 {
     struct gc_domain *d = (struct gc_domain *)(void *)fid;
     bool bound = (d->p->mr_mode & FI_MR_ENDPOINT) != 0;
-    if (attr->iov_count != 1 || flags != 0 || attr->offset != 0)
+    if (attr->iov_count != 1 || (flags & ~FI_MR_DMABUF) != 0 || attr->offset != 0)
         return gc_broken(-FI_EINVAL, "registration of more than one plain range");
     struct gc_mr *mr = calloc(1, sizeof(*mr));
     if (mr == NULL)
         return -FI_ENOMEM;
     mr->d = d;
-    mr->addr = attr->mr_iov->iov_base;
-    mr->len = attr->mr_iov->iov_len;
     mr->access = attr->access;
+    int rc = gc_gpu_range(d, attr, flags, mr);
     pthread_mutex_lock(&d->lock);
-    int rc = add(d, attr, mr);
+    if (rc == 0)
+        rc = add(d, attr, mr);
     pthread_mutex_unlock(&d->lock);
     if (rc != 0) {
         free(mr);
@@ -161,7 +162,9 @@ struct gc_mr *gc_mr_find(struct gc_ep *ep, uint64_t key)
 int gc_mr_local(struct gc_domain *d, const void *addr, size_t len, void *desc, const char *what)
 {
     const char *at = addr;
-    if ((d->p->mr_mode & FI_MR_LOCAL) == 0 || len == 0)
+    if (len == 0)
+        return 0;
+    if ((d->p->mr_mode & FI_MR_LOCAL) == 0 && !(d->hmem && gc_gpu_is(addr, len)))
         return 0;
     for (const struct gc_mr *m = d->mrs; m != NULL; m = m->next)
         if (m == desc)

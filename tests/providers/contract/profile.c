@@ -134,6 +134,9 @@ static const struct {
     {"negative", -1, offsetof(struct gc_profile, negative)},
     {"breaks", -1, offsetof(struct gc_profile, breaks)},
     {"wakes", -1, offsetof(struct gc_profile, wakes)},
+    {"hmem", -1, offsetof(struct gc_profile, hmem)},
+    {"dmabuf", -1, offsetof(struct gc_profile, dmabuf)},
+    {"calls", -1, offsetof(struct gc_profile, calls)},
 };
 
 static void change(struct gc_profile *p, const char *with)
@@ -165,6 +168,8 @@ static void choose(void)
             chosen = profiles[i];
     if (chosen.name != NULL && with != NULL)
         change(&chosen, with);
+    if (chosen.hmem || chosen.dmabuf)
+        chosen.caps |= FI_HMEM;
 }
 
 const struct gc_profile *gc_profile(void)
