@@ -56,23 +56,41 @@ static void rest(const struct gi_engine *e, uint32_t idle, bool rings)
         gi_os_sleep_ns(LAZY_NS);
 }
 
+/* Behind a turn, so that no kernel's answer has to wait for the clock. */
+static void keep_time(struct gi_engine *e, bool serving)
+{
+    bool was = e->n_spells != 0 && e->to_ns == 0;
+    if (GIN_LIKELY(serving == was))
+        return;
+    uint64_t now = gi_now_ns();
+    if (serving) {
+        e->n_spells++;
+        e->from_ns = now;
+        e->to_ns = 0;
+    } else {
+        e->to_ns = now;
+        e->busy_ns += now - e->from_ns;
+    }
+}
+
 static bool serve_all(struct gi_engine *e, bool *rings)
 {
     bool busy = gi_asks_serve(e);
-    bool far = false;
+    bool far = false, serving = false;
     *rings = false;
     gi_requests_rest(e);
     for (struct gi_devcomm *d = e->served; d != NULL; d = d->kernel->next) {
         struct gi_kernel_side *k = d->kernel;
         for (uint32_t i = 0; i < k->n_rings; i++)
-            busy |= gi_engine_serve(e, d, &k->rings[i]);
+            serving |= gi_engine_serve(e, d, &k->rings[i]);
         *rings = *rings || k->n_rings != 0;
         far = far || (k->n_rings != 0 && k->rings[0].far != NULL);
     }
+    keep_time(e, serving);
     /* kernels that wait drive nothing: their part of the network falls to this thread */
     if (far && gi_core_poll_some(gi_net_of(e->comm)->core) > 0)
         busy = true;
-    return busy;
+    return busy || serving;
 }
 
 static void *run(void *arg)
@@ -124,6 +142,22 @@ void gi_engine_go_on(gin_comm_t *comm)
 {
     if (engine_of(comm) != NULL)
         pthread_mutex_unlock(&engine_of(comm)->lock);
+}
+
+void gi_engine_count(gin_comm_t *comm, gin_stats_t *s)
+{
+    struct gi_engine *e = engine_of(comm);
+    if (e == NULL)
+        return;
+    lock(e);
+    bool lasts = e->n_spells != 0 && e->to_ns == 0;
+    s->engine_taken = e->n_taken;
+    s->engine_bytes = e->n_bytes;
+    s->engine_spells = e->n_spells;
+    s->engine_busy_ns = e->busy_ns + (lasts ? gi_now_ns() - e->from_ns : 0);
+    s->engine_from_ns = e->from_ns;
+    s->engine_to_ns = e->to_ns;
+    pthread_mutex_unlock(&e->lock);
 }
 
 /* ---- coming and going ---- */

@@ -22,6 +22,8 @@ void gi_engine_drain(gin_comm_t *comm, struct gi_devcomm *d);
 /* Its kernels have ended, its rings are drained: serve it no longer. The last one ends the thread.
  * Nothing to do for one that is not served. */
 void gi_engine_remove(struct gi_devcomm *d);
+/* What it has done so far. Nothing to tell without an engine. */
+void gi_engine_count(gin_comm_t *comm, gin_stats_t *s);
 /* Between the two no descriptor is looked at. Nothing to do without an engine. */
 void gi_engine_hold(gin_comm_t *comm);
 void gi_engine_go_on(gin_comm_t *comm);

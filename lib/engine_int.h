@@ -83,6 +83,9 @@ struct gi_engine {
     uint32_t bell; /* of my box of asks, when it was looked into */
     uint32_t turns;
     uint64_t next_look;
+    /* for gin_stats() */
+    uint64_t n_taken, n_bytes, n_spells, busy_ns;
+    uint64_t from_ns, to_ns; /* of the last spell; to_ns 0: it lasts */
 };
 
 /* A descriptor on its way from names to addresses. */

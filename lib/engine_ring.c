@@ -131,6 +131,9 @@ static bool take_one(struct gi_engine *e, struct gi_devcomm *d, struct gi_ring *
     q->far = GI_FAR_NOTHING;
     q->far_op = NULL;
     append(r, q);
+    e->n_taken++;
+    if (q->op.op <= GIN_I_DESC_GET)
+        e->n_bytes += q->op.size;
     int st = gi_engine_execute(&j, q);
     if (st != GIN_OK)
         gi_request_dead(&j, q, st);

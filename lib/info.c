@@ -10,6 +10,7 @@
 #include "net_ops.h"
 #include "net_up.h"
 #include "devcomm.h"
+#include "engine.h"
 #include "multimem.h"
 #include "cuda/multicast.h"
 
@@ -288,6 +289,7 @@ int gin_stats(gin_comm_t *comm, gin_stats_t *stats)
     gi_net_count(comm, &s);
     for (const struct gi_devcomm *d = comm->devcomms; d != NULL; d = d->next)
         gi_colls_count(d->colls, &s);
+    gi_engine_count(comm, &s);
     memcpy(stats, &s, s.size_of);
     return GIN_OK;
 }

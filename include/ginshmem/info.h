@@ -61,6 +61,13 @@ typedef struct gin_stats {
     uint64_t collectives; /* calls that all members came to */
     uint64_t coll_flat;   /* of them, between all members directly */
     uint64_t coll_two;    /* by way of hosts */
+    /* the thread that serves kernels, while there is a device communicator for them */
+    uint64_t engine_taken;   /* descriptors */
+    uint64_t engine_bytes;   /* of their puts and gets */
+    uint64_t engine_spells;  /* times without a break in which some were not complete */
+    uint64_t engine_busy_ns; /* what these took, together */
+    uint64_t engine_from_ns; /* when the last one began, */
+    uint64_t engine_to_ns;   /* and ended, by CLOCK_MONOTONIC; 0: it lasts */
 } gin_stats_t;
 
 #ifndef __CUDACC_RTC__

@@ -176,6 +176,22 @@ MP_TEST_N(order_is_kept, "2")
 }
 
 /* More than the ring, and more than the engine's requests, and all contexts at once. */
+/* All that was taken, by gin_stats(); the spell ends a turn later. */
+static void check_stats(struct mp *mp, uint64_t taken, uint64_t bytes)
+{
+    gin_stats_t s = {.size_of = sizeof(s)};
+    for (int i = 0; i < 20000 * MP_FACTOR && s.engine_to_ns == 0; i++) {
+        usleep(i != 0 ? 500 : 0);
+        if (!EXPECT_OK(gin_stats(mp->comm, &s)))
+            return;
+    }
+    EXPECT_EQ_U64(s.engine_taken, taken);
+    EXPECT_EQ_U64(s.engine_bytes, bytes);
+    EXPECT(s.engine_spells >= 1 && s.engine_spells <= taken);
+    EXPECT(s.engine_from_ns != 0 && s.engine_to_ns > s.engine_from_ns);
+    EXPECT(s.engine_busy_ns >= s.engine_to_ns - s.engine_from_ns);
+}
+
 MP_TEST_N(rings_run_over, "1 2")
 {
     enum { N = 3000 };
@@ -203,6 +219,7 @@ MP_TEST_N(rings_run_over, "1 2")
         wait_word(&p.ctx->host_signals[0].cpu, N / 3);
         EXPECT_EQ_U64(p.ctx->host_signals[0].cpu, N / 3);
     }
+    check_stats(mp, N, N * 8);
     EXPECT_OK(gin_comm_barrier(mp->comm));
     for (uint64_t i = 0; i < N; i++)
         if (!EXPECT_EQ_U64(d[i], i + 1))
