@@ -247,8 +247,10 @@ static int call(struct gi_coll_call *o, const struct asked *a)
         st = gin_last_status();
     else
         st = go(o, a);
-    if (GIN_UNLIKELY(st <= GIN_ETIMEDOUT && o->c->broken == GIN_OK))
+    if (GIN_UNLIKELY(st <= GIN_ETIMEDOUT && o->c->broken == GIN_OK)) {
         o->c->broken = st;
+        gi_coll_give_up(o);
+    }
     __atomic_store_n(&o->c->busy, 0, __ATOMIC_RELEASE);
     return st;
 }

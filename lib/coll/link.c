@@ -8,12 +8,16 @@
  * in the slot behind it; or it says where in the sender's heap they are. Over the network it is a
  * put into the slot with a weak signal on a cell of the place's own, so that no two messages need
  * any order: its lower half counts messages, its upper half those told as taken.
+ *
+ * Who fails between the others is out of step with them for good, and says so in its word at each.
  */
 #include <string.h>
 
 #include "coll/coll.h"
 #include "net_int.h"
 #include "net_wait.h"
+
+#define GIVEN_UP UINT64_MAX /* in a word */
 
 static inline int world_of(const struct gi_coll_call *o, int r)
 {
@@ -89,6 +93,7 @@ static int has_come(struct gi_coll_call *o, int w)
 static void hear_near(const struct gi_coll *c, struct gi_coll_link *l, int w)
 {
     uint64_t taken = GIN_LOAD_ACQUIRE(word_of(c, c->mine, w));
+    taken = taken == GIVEN_UP ? 0 : taken;
     for (uint64_t i = l->got; i < l->got + GI_COLL_SLOTS; i++) {
         const struct gi_coll_line *line = line_of(c, c->mine, w, i % GI_COLL_SLOTS);
         if (GIN_LOAD_ACQUIRE(&line->seq) != i + 1)
@@ -133,19 +138,7 @@ typedef int (*ready_fn)(struct gi_coll_call *o, int w, uint64_t arg);
 
 /* ---- waiting ---- */
 
-/* It is its members' alone: the death of another rank does not end it. */
-static int members_live(void *arg)
-{
-    const struct gi_coll_call *o = arg;
-    gin_comm_t *comm = o->all->d->comm;
-    int st = gi_comm_whole(comm);
-    if (st != GIN_OK || gi_comm_status_quiet(comm) == GIN_OK)
-        return st;
-    for (int r = 0; r < o->p->n && st == GIN_OK; r++)
-        st = gi_comm_rank_health(comm, o->p->world[r]);
-    return st;
-}
-
+/* A rank whose failure on the network does not keep this call. */
 static bool is_no_member(const void *arg, int rank)
 {
     const struct gi_coll_call *o = arg;
@@ -153,6 +146,34 @@ static bool is_no_member(const void *arg, int rank)
         if (o->p->world[r] == rank)
             return false;
     return true;
+}
+
+/* A member has left an earlier call in the middle, perhaps because of a rank that died there. */
+static int gave_up(const struct gi_coll_call *o, int w)
+{
+    int st = gi_comm_health(o->all->d->comm);
+    return st != GIN_OK
+               ? st
+               : gi_fail(GIN_EPEER, "rank %d has failed in an earlier call and given it up", w);
+}
+
+/* It is its members' alone: the death of another rank does not end it. */
+static int members_live(void *arg)
+{
+    const struct gi_coll_call *o = arg;
+    gin_comm_t *comm = o->all->d->comm;
+    int st = gi_comm_whole(comm);
+    if (st == GIN_OK && gi_comm_status_quiet(comm) != GIN_OK) {
+        if (!is_no_member(o, comm->status_rank)) /* the first one that died */
+            return gi_comm_rank_health(comm, comm->status_rank);
+        for (int r = 0; r < o->p->n && st == GIN_OK; r++)
+            st = gi_comm_rank_health(comm, o->p->world[r]);
+    }
+    for (int r = 0; r < o->p->n && st == GIN_OK; r++)
+        if (r != o->p->me &&
+            GIN_LOAD_ACQUIRE(word_of(o->c, o->c->mine, o->p->world[r])) == GIVEN_UP)
+            st = gave_up(o, o->p->world[r]);
+    return st;
 }
 
 static int wait_long(struct gi_coll_call *o, int w, ready_fn ready, uint64_t arg)
@@ -338,9 +359,9 @@ int gi_coll_send(struct gi_coll_call *o, int to, const void *bytes, size_t n)
         return send_net(o, w, bytes, n);
     uint64_t k = l->sent % GI_COLL_SLOTS;
     struct gi_coll_line *line = line_of(c, l->peer, me, k);
-    if (n <= GI_COLL_INLINE)
+    if (n > 0 && n <= GI_COLL_INLINE)
         memcpy(line->data, bytes, n);
-    else
+    else if (n > 0)
         memcpy(l->peer + slot_at(o->all, c, me, k), bytes, n);
     show(l, line, 0);
     return GIN_OK;
@@ -413,4 +434,25 @@ int gi_coll_took(struct gi_coll_call *o, int from, bool whole)
     l->told = l->got;
     GIN_STORE_RELEASE(word_of(o->c, l->peer, o->all->d->comm->rank), l->got);
     return GIN_OK;
+}
+
+void gi_coll_give_up(struct gi_coll_call *o)
+{
+    struct gi_devcomm *d = o->all->d;
+    int me = d->comm->rank;
+    const char *text;
+    for (int w = 0; w < d->comm->size; w++) {
+        struct gi_coll_link *l = &o->c->links[w];
+        struct gi_core_put p = {
+            .action = {.kind = GI_CORE_WORD_SET,
+                       .id = gin_i_desc_window(gin_heap_window(d->comm, GIN_KIND_HOST)),
+                       .off = o->all->off + o->c->rest + (uint64_t)me * sizeof(uint64_t),
+                       .value = GIVEN_UP}};
+        if (w == me)
+            continue;
+        if (l->peer != NULL)
+            GIN_STORE_RELEASE(word_of(o->c, l->peer, me), GIVEN_UP);
+        else if (d->net != NULL && gi_core_peer_status(net_of(o), w, &text) == GIN_OK)
+            (void)post(o, w, &p); /* who does not hear of it finds out when its time is up */
+    }
 }

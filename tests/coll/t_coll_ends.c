@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collectives that end badly, on all members alike: arguments that differ or are refused, a member
+ * that dies, one that does not come.
+ */
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+#include "tests/mp.h"
+
+#define N 4096
+
+struct bed {
+    gin_t *g;
+    gin_team_t world;
+    double *heap;
+    gin_at_t dst, src;
+};
+
+static bool bed_up(struct mp *mp, struct bed *b, gin_devcomm_reqs_t *reqs)
+{
+    if (mp->config.host_id != NULL ? !mp_net(mp, reqs) : !mp_dev(mp, reqs))
+        return false;
+    b->g = &mp->g;
+    b->world = gin_world(&mp->g);
+    b->heap = gin_calloc(mp->comm, 2 * N, 64);
+    if (!EXPECT(b->heap != NULL))
+        return false;
+    b->dst = gin_at_ptr(b->g, b->heap);
+    b->src = gin_at_ptr(b->g, b->heap + N * 8);
+    return true;
+}
+
+static int sum(const struct bed *b, size_t count, gin_type_t type, gin_reduction_t op)
+{
+    return gin_allreduce(b->g, gin_thread(), b->world, 0, b->dst, b->src, count, type, op);
+}
+
+static int cast(const struct bed *b, size_t count, int root)
+{
+    return gin_broadcast(b->g, gin_thread(), b->world, 0, b->dst, b->src, count, GIN_INT32, root);
+}
+
+/* All is well after it. */
+static void expect_works(struct mp *mp, struct bed *b)
+{
+    b->heap[0] = -1;
+    b->heap[N * 8] = mp->rank + 1;
+    EXPECT_OK(sum(b, 1, GIN_DOUBLE, GIN_SUM));
+    EXPECT_EQ_INT((int)b->heap[0], mp->size * (mp->size + 1) / 2);
+}
+
+/* One rank, the last, asks for something else: all of them say so. */
+static void one_differs(struct mp *mp)
+{
+    struct bed b;
+    if (!bed_up(mp, &b, NULL))
+        return;
+    bool odd = mp->rank == mp->size - 1;
+    size_t n = (size_t)mp->size, counts[8] = {0}, others[8] = {0};
+    b.heap[0] = 77;
+    EXPECT_FAILS(sum(&b, odd ? 5 : 6, GIN_DOUBLE, GIN_SUM), GIN_EMISMATCH, "count differs");
+    EXPECT_FAILS(sum(&b, 6, odd ? GIN_FLOAT : GIN_DOUBLE, GIN_SUM), GIN_EMISMATCH, "type differs");
+    EXPECT_FAILS(sum(&b, 6, GIN_DOUBLE, odd ? GIN_MAX : GIN_MIN), GIN_EMISMATCH,
+                 "operation differs");
+    EXPECT_FAILS(cast(&b, 3, odd ? 1 : 0), GIN_EMISMATCH, "root differs");
+    EXPECT_FAILS(odd ? sum(&b, 3, GIN_INT32, GIN_SUM) : cast(&b, 3, 0), GIN_EMISMATCH,
+                 "calls gin_");
+    gin_team_t back;
+    EXPECT_OK(gin_team_split_strided(mp->comm, b.world, mp->size - 1, -1, mp->size, &back));
+    gin_team_t team = odd ? b.world : back;
+    EXPECT_FAILS(gin_sync(b.g, gin_thread(), team, 0), GIN_EMISMATCH, "members or their order");
+    /* of one pair alone; the others hear of it */
+    counts[0] = others[0] = 1;
+    others[n - 1] = mp->rank == 0;
+    EXPECT_FAILS(gin_alltoallv(b.g, gin_thread(), b.world, 0, b.dst, counts, NULL, b.src,
+                               mp->rank == 0 ? others : counts, NULL, GIN_INT8),
+                 GIN_EMISMATCH, "");
+    EXPECT(b.heap[0] > 76 && b.heap[0] < 78);
+    expect_works(mp, &b);
+}
+
+MP_TEST_OPT(one_asks_for_something_else, .ranks = "2 3 5", .env = "GINSHMEM_CHECK=1")
+{
+    one_differs(mp);
+}
+
+MP_TEST_OPT(one_asks_for_something_else_elsewhere, .ranks = "4", .hosts = "AABB", .only = MP_PROCS,
+            .env = "GINSHMEM_CHECK=1")
+{
+    one_differs(mp);
+}
+
+/* What one rank is refused, all are. */
+MP_TEST_OPT(one_is_refused, .ranks = "1 2 5", .env = "GINSHMEM_CHECK=1")
+{
+    struct bed b;
+    if (!bed_up(mp, &b, NULL))
+        return;
+    bool odd = mp->rank == 0;
+    gin_at_t dst = b.dst;
+    b.dst = odd ? gin_at_local(NULL) : dst;
+    EXPECT_FAILS(sum(&b, 6, GIN_DOUBLE, GIN_SUM), GIN_EINVAL, "");
+    b.dst = odd ? gin_at(dst.win, 1ull << 50) : dst;
+    EXPECT_FAILS(sum(&b, 6, GIN_DOUBLE, GIN_SUM), GIN_ERANGE, "");
+    b.dst = odd ? gin_at(b.src.win, b.src.off + 8) : dst;
+    EXPECT_FAILS(sum(&b, 6, GIN_DOUBLE, GIN_SUM), GIN_EINVAL, "");
+    b.dst = dst;
+    expect_works(mp, &b);
+}
+
+/* What all are refused, without a word to the others. */
+MP_TEST_OPT(all_are_refused, .ranks = "1 3")
+{
+    struct bed b;
+    if (!bed_up(mp, &b, NULL))
+        return;
+    EXPECT_FAILS(sum(&b, 1, GIN_FLOAT, GIN_XOR), GIN_ENOTSUP, "operation 6 on type 10");
+    EXPECT_FAILS(sum(&b, 1, GIN_COMPLEX_FLOAT, GIN_MIN), GIN_ENOTSUP, "complex");
+    EXPECT_FAILS(sum(&b, 1, (gin_type_t)99, GIN_SUM), GIN_EINVAL, "type 99");
+    EXPECT_FAILS(sum(&b, 1, GIN_INT8, (gin_reduction_t)7), GIN_EINVAL, "operation 7");
+    EXPECT_FAILS(cast(&b, 1, mp->size), GIN_ERANGE, "root");
+    EXPECT_FAILS(cast(&b, 1, -1), GIN_ERANGE, "root -1");
+    EXPECT_FAILS(sum(&b, SIZE_MAX / 2, GIN_INT8, GIN_SUM), GIN_ERANGE, "");
+    EXPECT_FAILS(gin_sync(b.g, gin_thread(), b.world, 1), GIN_ERANGE, "index 1");
+    EXPECT_FAILS(gin_sync(b.g, gin_warp(), b.world, 0), GIN_EINVAL, "group");
+    EXPECT_FAILS(gin_sync(b.g, gin_thread(), gin_team_invalid(), 0), GIN_EINVAL, "invalid");
+    gin_team_t t;
+    int list[3] = {2, 0, 1};
+    if (mp->size == 3) {
+        EXPECT_OK(gin_team_create(mp->comm, list, 3, &t));
+        EXPECT_OK(gin_sync(b.g, gin_thread(), t, 0));
+        EXPECT_OK(gin_team_free(mp->comm, t));
+        EXPECT_FAILS(gin_sync(b.g, gin_thread(), t, 0), GIN_ESTATE, "freed");
+    }
+    expect_works(mp, &b);
+}
+
+/* ---- members that are gone ---- */
+
+#define VICTIM 1
+
+/* In the middle of large calls a member dies; whoever is in one ends, and so do teams without it,
+ * once a member of theirs has. */
+static void killed(struct mp *mp)
+{
+    struct bed b;
+    gin_devcomm_t dev;
+    gin_t g;
+    int st = GIN_OK;
+    mp_expect_death(mp, VICTIM);
+    if (!EXPECT_OK(gin_init(&mp->config, &mp->comm)) ||
+        !EXPECT_OK(gin_devcomm_create(mp->comm, NULL, &dev)) || !EXPECT_OK(gin_open(&dev, 0, &g)))
+        return;
+    b.g = &g;
+    b.world = gin_world(&g);
+    b.heap = gin_calloc(mp->comm, 2 * N, 64);
+    if (!EXPECT(b.heap != NULL))
+        return;
+    b.dst = gin_at_ptr(&g, b.heap);
+    b.src = gin_at_ptr(&g, b.heap + N * 8);
+    for (int i = 0; st == GIN_OK; i++) {
+        if (mp->rank == VICTIM && i == 20)
+            kill(getpid(), SIGKILL);
+        st = i % 2 ? cast(&b, N, 0) : sum(&b, N, GIN_DOUBLE, GIN_SUM);
+    }
+    EXPECT_EQ_INT(st, GIN_EPEER);
+    EXPECT_HAS(gin_last_error(), "rank 1");
+    EXPECT_FAILS(sum(&b, 1, GIN_DOUBLE, GIN_SUM), GIN_EPEER, "cannot be used any more");
+    EXPECT_FAILS(gin_finalize(mp->comm), GIN_EPEER, "rank 1");
+    mp->comm = NULL;
+}
+
+MP_TEST_OPT(a_member_dies, .ranks = "2 3 5", .only = MP_PROCS, .bare = true)
+{
+    killed(mp);
+}
+
+MP_TEST_OPT(a_member_dies_elsewhere, .ranks = "5", .hosts = "ABABB", .only = MP_PROCS, .bare = true)
+{
+    if (PT_RACE_DETECTOR)
+        MP_SKIP("libfabric is not built for the race detector");
+    killed(mp);
+}
+
+/* The last one does not come: the others say who it was, each in its time, and the index is lost,
+ * the other one is not. */
+MP_TEST_OPT(one_does_not_come, .ranks = "2 3")
+{
+    struct bed b;
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.collectives = 2;
+    reqs.collective_timeout_ns = 100000000;
+    if (!bed_up(mp, &b, &reqs))
+        return;
+    mp_barrier(mp);
+    if (mp->rank != mp->size - 1) {
+        int st = sum(&b, 8, GIN_DOUBLE, GIN_SUM);
+        /* another one may have given up before */
+        EXPECT(st == GIN_ETIMEDOUT || st == GIN_EPEER);
+        if (st == GIN_ETIMEDOUT)
+            EXPECT_HAS(gin_last_error(), "has not come after");
+        EXPECT_FAILS(sum(&b, 8, GIN_DOUBLE, GIN_SUM), st, "cannot be used any more");
+    }
+    mp_barrier(mp);
+    if (mp->rank == mp->size - 1) {
+        int st = sum(&b, 8, GIN_DOUBLE, GIN_SUM); /* for which it finds all that it needs */
+        EXPECT_OK(st);
+        EXPECT_FAILS(sum(&b, 8, GIN_DOUBLE, GIN_SUM), GIN_EPEER, "given it up");
+    }
+    mp_barrier(mp);
+}

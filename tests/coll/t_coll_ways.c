@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How collectives go: what crosses between hosts, counted; calls one behind another without a
+ * barrier, with ranks that lag; threads with an index each.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include "tests/mp.h"
+
+#define CALLS 40
+
+static gin_group_t me(void)
+{
+    return gin_thread();
+}
+
+/* ---- what crosses ---- */
+
+static uint64_t sent(struct mp *mp, uint64_t *two)
+{
+    gin_stats_t s = {.size_of = sizeof(s)};
+    EXPECT_OK(gin_stats(mp->comm, &s));
+    *two = s.coll_two;
+    return s.net_writes + s.net_messages;
+}
+
+/* Messages of all ranks during CALLS of what `call` does; its share of those that go by hosts. */
+static double crossed(struct mp *mp, int (*call)(struct mp *mp, char *heap, size_t n), char *heap,
+                      size_t n, uint64_t *two)
+{
+    uint64_t before, after, all[8], total = 0, two_before;
+    EXPECT_OK(call(mp, heap, n)); /* connected, plans made */
+    mp_barrier(mp);
+    before = sent(mp, &two_before);
+    for (int i = 0; i < CALLS; i++)
+        if (!EXPECT_OK(call(mp, heap, n)))
+            break;
+    after = sent(mp, two) - before;
+    *two -= two_before;
+    EXPECT_EQ_INT(mp_allgather(mp, &after, all, sizeof(after)), 0);
+    for (int r = 0; r < mp->size; r++)
+        total += all[r];
+    return (double)total / CALLS;
+}
+
+static int allreduce(struct mp *mp, char *heap, size_t n)
+{
+    gin_at_t at = gin_at_ptr(&mp->g, heap);
+    return gin_allreduce(&mp->g, me(), gin_world(&mp->g), 0, at, at, n, GIN_INT32, GIN_SUM);
+}
+
+static int broadcast(struct mp *mp, char *heap, size_t n)
+{
+    gin_at_t at = gin_at_ptr(&mp->g, heap);
+    return gin_broadcast(&mp->g, me(), gin_world(&mp->g), 0, at, at, n, GIN_INT32, 1);
+}
+
+static int allgather(struct mp *mp, char *heap, size_t n)
+{
+    gin_at_t at = gin_at_ptr(&mp->g, heap);
+    return gin_allgather(&mp->g, me(), gin_world(&mp->g), 0, at, at, n, GIN_INT32);
+}
+
+/* Four ranks on each of two hosts: so many messages per call, and half of one more for what is
+ * told of messages taken. */
+static void count(struct mp *mp, bool flat)
+{
+    uint64_t two;
+    if (!mp_net(mp, NULL))
+        return;
+    char *heap = gin_calloc(mp->comm, 1, 1 << 20);
+    if (!EXPECT(heap != NULL))
+        return;
+    double reduced = crossed(mp, allreduce, heap, 2, &two);
+    EXPECT_EQ_U64(two, flat ? 0 : CALLS);
+    double cast = crossed(mp, broadcast, heap, 2, &two);
+    double gathered = crossed(mp, allgather, heap, 2, &two);
+    double large = crossed(mp, allreduce, heap, 1 << 15, &two); /* 128 KiB: 8 lanes' worth, 4 */
+    if (mp->rank == 0)
+        printf("messages per call: allreduce %.2f, broadcast %.2f, allgather %.2f, large %.2f\n",
+               reduced, cast, gathered, large);
+    if (flat) {
+        EXPECT(reduced >= 32 && cast >= 4 && gathered >= 32);
+        return;
+    }
+    EXPECT(reduced >= 2 && reduced < 2.1);
+    EXPECT(cast >= 1 && cast < 1.6);
+    EXPECT(gathered >= 2 && gathered < 2.1);
+    EXPECT(large >= 8 && large < 32);
+}
+
+MP_TEST_OPT(once_per_host_pair, .ranks = "8", .hosts = "AAAABBBB", .only = MP_PROCS)
+{
+    count(mp, false);
+}
+
+MP_TEST_OPT(directly_once_per_rank_pair, .ranks = "8", .hosts = "AAAABBBB", .only = MP_PROCS,
+            .env = "GINSHMEM_COLL_ALGO=flat")
+{
+    count(mp, true);
+}
+
+/* ---- one behind another ---- */
+
+static void lag(struct mp *mp, uint64_t *rng)
+{
+    struct timespec t = {0, (long)(pt_random(rng) % 100000)};
+    if (pt_random(rng) % 16 == 0 && mp->rank != 0)
+        nanosleep(&t, NULL);
+}
+
+/* The root runs ahead as far as it can; values and buffers change at once. */
+static void stream(struct mp *mp)
+{
+    uint64_t value[600], got[600];
+    int rounds = mp_rounds(mp, 2000);
+    gin_team_t world = gin_world(&mp->g);
+    for (int i = 0; i < rounds; i++) {
+        size_t n = (size_t)(mp_word(mp->common, (uint64_t)i) % 600) + 1;
+        lag(mp, &mp->rng);
+        for (size_t k = 0; k < n; k++) {
+            value[k] = mp->rank == 0 ? mp_word((uint64_t)i, k) : 0;
+            got[k] = ~(uint64_t)0;
+        }
+        mp_step(mp, "broadcast %d of %zu", i, n);
+        if (!EXPECT_OK(gin_broadcast(&mp->g, me(), world, 0, gin_at_local(got), gin_at_local(value),
+                                     n, GIN_UINT64, 0)))
+            return;
+        for (size_t k = 0; k < n; k++)
+            if (got[k] != mp_word((uint64_t)i, k)) {
+                pt_fail(__FILE__, __LINE__, "broadcast %d: number %zu is wrong", i, k);
+                return;
+            }
+    }
+}
+
+/* A sync among some, then among all, then of others: nobody leaves before all have come. */
+static void syncs(struct mp *mp)
+{
+    uint64_t *mine = gin_calloc(mp->comm, 1, 64);
+    gin_team_t world = gin_world(&mp->g), half;
+    if (!EXPECT(mine != NULL))
+        return;
+    gin_at_t at = gin_at_ptr(&mp->g, mine);
+    int size = (mp->size + 1) / 2;
+    EXPECT_OK(gin_team_split_strided(mp->comm, world, 0, 2, size, &half));
+    for (uint64_t i = 1; i <= (uint64_t)mp_rounds(mp, 500); i++) {
+        gin_team_t t = i % 3 != 0 && half.rank >= 0 ? half : world;
+        if (i % 3 != 0 && half.rank < 0)
+            continue;
+        GIN_STORE_RELAXED(mine, i);
+        if (!EXPECT_OK(gin_sync(&mp->g, me(), t, 0)))
+            break;
+        for (int r = 0; r < t.size; r++) {
+            uint64_t v = mp_see(&mp->g, t, r, at);
+            if (!EXPECT(v >= i && v <= i + 3))
+                return;
+        }
+    }
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_OK(gin_free(mp->comm, mine));
+}
+
+MP_TEST_OPT(without_barriers_between, .ranks = "2 3 8")
+{
+    if (!mp_dev(mp, NULL))
+        return;
+    stream(mp);
+    syncs(mp);
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 3 };
+
+struct worker {
+    struct mp *mp;
+    uint32_t index;
+};
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    struct mp *mp = w->mp;
+    gin_team_t world = gin_world(&mp->g);
+    for (int i = 0; i < mp_rounds(mp, 200); i++) {
+        int64_t v = mp->rank + i + (int)w->index, sum = -1;
+        if (!EXPECT_OK(gin_allreduce(&mp->g, me(), world, w->index, gin_at_local(&sum),
+                                     gin_at_local(&v), 1, GIN_INT64, GIN_SUM)))
+            break;
+        int64_t want = mp->size * (i + (int)w->index) + mp->size * (mp->size - 1) / 2;
+        if (!EXPECT(sum == want))
+            break;
+    }
+    return NULL;
+}
+
+MP_TEST_OPT(threads_with_an_index_each, .ranks = "2 5")
+{
+    struct worker w[THREADS];
+    pthread_t t[THREADS];
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.collectives = THREADS;
+    if (!mp_dev(mp, &reqs))
+        return;
+    for (uint32_t i = 0; i < THREADS; i++) {
+        w[i] = (struct worker){mp, i};
+        EXPECT_EQ_INT(pthread_create(&t[i], NULL, work, &w[i]), 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        pthread_join(t[i], NULL);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
