@@ -5,7 +5,14 @@
  * engine does meanwhile: copies by the copy engine, words written by a stream, an empty kernel.
  * Then kernels of both hand a word of host memory to each other, which needs both to run.
  *
- * What it is to tell: whether processes take turns as wholes, so that copies and stream operations
+ * The guess that it is to prove or not: without MPS the driver gives the whole compute engine to
+ * one process for a slice of some 2 ms, and a kernel that polls keeps it to the slice's end,
+ * pausing or not. A hop between kernels of two processes then costs a slice; what goes through the
+ * queue of the compute engine, such as words written by a stream, and perhaps the start of a copy,
+ * costs the holder's slice, too; the copy engines' own work goes on. If so, staging between two
+ * processes on one GPU is bound by slices, and only kernels that end, or MPS, help.
+ *
+ * What it tells: whether processes take turns as wholes, so that copies and stream operations
  * of one wait as long as a kernel of the other polls, or whether only their kernels do; and whether
  * a kernel that pauses, or ends early, gives the GPU away sooner. CUDA's multi-process service
  * (MPS) would let both run at once; where the daemon is, run this under it, too.
