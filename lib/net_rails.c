@@ -8,10 +8,9 @@
 #include <string.h>
 
 #include "net_up.h"
+#include "nics.h"
 #include "transport/fault/fault.h"
 #include "transport/ofi/ofi.h"
-
-#define MOST_NAME 64
 
 static const struct gi_net_ops *test_ops;
 static const void *(*test_more)(int rank);
@@ -28,46 +27,19 @@ bool gi_net_is_test(void)
 }
 
 /* Those that were chosen, or the one that is named; "" for the provider's choice. */
-static int names_chosen(const struct gi_net *n, char name[][MOST_NAME])
+static int names_chosen(const struct gi_net *n, char name[][GI_NIC_NAME])
 {
     const struct gi_env *env = &n->comm->env;
     if (env->rails > 1 && n->n_nics == 0 && !n->comm->env.disable_net)
         return gi_fail(GIN_ENOTSUP, "GINSHMEM_RAILS=%u: %s", (unsigned)env->rails,
-                       env->nic[0] != 0 ? "GINSHMEM_NIC names one device: GINSHMEM_NICS"
-                                        : "no provider's devices could be found");
+                       env->nic[0] != 0
+                           ? "GINSHMEM_NIC names one device: GINSHMEM_NICS names several"
+                           : "no provider's devices could be found");
     if (n->n_nics == 0)
-        snprintf(name[0], MOST_NAME, "%.63s", env->nic);
+        snprintf(name[0], GI_NIC_NAME, "%.63s", env->nic);
     for (uint32_t i = 0; i < n->n_nics; i++)
-        memcpy(name[i], n->nic[i], MOST_NAME);
+        memcpy(name[i], n->nic[i], GI_NIC_NAME);
     return n->n_nics == 0 ? 1 : (int)n->n_nics;
-}
-
-/* The names between commas. Their number, or a status. */
-static int names_of(const struct gi_env *env, char name[][MOST_NAME])
-{
-    const char *at = env->nics;
-    int n = 0;
-    if (env->nic[0] != 0)
-        return gi_fail(GIN_EINVAL, "GINSHMEM_NIC=%s and GINSHMEM_NICS=%s: set one of them",
-                       env->nic, env->nics);
-    for (;; at++) {
-        size_t len = strcspn(at, ",");
-        if (len == 0 || len >= MOST_NAME)
-            return gi_fail(GIN_EINVAL, "GINSHMEM_NICS=%s: names of devices, commas between them",
-                           env->nics);
-        if (n == (int)GI_CORE_RAILS)
-            return gi_fail(GIN_EINVAL, "GINSHMEM_NICS=%s: at most %u devices", env->nics,
-                           GI_CORE_RAILS);
-        snprintf(name[n], MOST_NAME, "%.*s", (int)len, at);
-        for (int i = 0; i < n; i++)
-            if (strcmp(name[i], name[n]) == 0)
-                return gi_fail(GIN_EINVAL, "GINSHMEM_NICS=%s: %s is there twice", env->nics,
-                               name[n]);
-        n++;
-        at += len;
-        if (*at == 0)
-            return n;
-    }
 }
 
 static int open_rail(struct gi_net *n, const char *nic)
@@ -97,7 +69,7 @@ static const struct gi_net_caps *caps_of(const struct gi_net *n, uint32_t rail)
     return n->domains[rail]->ops->caps(n->domains[rail]);
 }
 
-static int alike(const struct gi_net *n, char name[][MOST_NAME])
+static int alike(const struct gi_net *n, char name[][GI_NIC_NAME])
 {
     const struct gi_net_caps *a = caps_of(n, 0);
     for (uint32_t i = 1; i < n->n_domains; i++) {
@@ -114,17 +86,14 @@ static int alike(const struct gi_net *n, char name[][MOST_NAME])
 
 int gi_net_rails_open(struct gi_net *n)
 {
-    char name[GI_CORE_RAILS][MOST_NAME];
+    char name[GI_CORE_RAILS][GI_NIC_NAME];
     int count, st = GIN_OK;
     if (n->comm->env.disable_net)
         return gi_fail(GIN_ENOTSUP, "GINSHMEM_DISABLE_NET=1");
     const struct gi_env *env = &n->comm->env;
-    count = env->nics[0] != 0 ? names_of(env, name) : names_chosen(n, name);
+    count = env->nics[0] != 0 ? gi_nics_named(env, name) : names_chosen(n, name);
     if (count < 0)
         return count;
-    if (env->nics[0] != 0 && env->rails > (uint64_t)count)
-        return gi_fail(GIN_EINVAL, "GINSHMEM_RAILS=%u, but GINSHMEM_NICS=%s names %d devices",
-                       (unsigned)env->rails, env->nics, count);
     if (env->rails != 0)
         count = (int)env->rails;
     for (int i = 0; st == GIN_OK && i < count; i++)

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/env.h"
+#include "base/log.h"
 
 #define OWN_MOST 4u /* rails of a rank that does not say how many it wants */
 
@@ -217,4 +219,35 @@ void gi_nics_look(const char *gpu, const struct gi_net_nic *nics, uint32_t n, en
     hwloc_bitmap_free(cpus);
     if (topo != NULL)
         hwloc_topology_destroy(topo);
+}
+
+int gi_nics_named(const struct gi_env *env, char name[][GI_NIC_NAME])
+{
+    const char *at = env->nics;
+    int n = 0;
+    if (env->nic[0] != 0)
+        return gi_fail(GIN_EINVAL, "GINSHMEM_NIC=%s and GINSHMEM_NICS=%s: set one of them",
+                       env->nic, env->nics);
+    for (;; at++) {
+        size_t len = strcspn(at, ",");
+        if (len == 0 || len >= GI_NIC_NAME)
+            return gi_fail(GIN_EINVAL, "GINSHMEM_NICS=%s: names of devices, commas between them",
+                           env->nics);
+        if (n == (int)GI_CORE_RAILS)
+            return gi_fail(GIN_EINVAL, "GINSHMEM_NICS=%s: at most %u devices", env->nics,
+                           GI_CORE_RAILS);
+        snprintf(name[n], GI_NIC_NAME, "%.*s", (int)len, at);
+        for (int i = 0; i < n; i++)
+            if (strcmp(name[i], name[n]) == 0)
+                return gi_fail(GIN_EINVAL, "GINSHMEM_NICS=%s: %s is there twice", env->nics,
+                               name[n]);
+        n++;
+        at += len;
+        if (*at == 0)
+            break;
+    }
+    if (env->rails > (uint64_t)n)
+        return gi_fail(GIN_EINVAL, "GINSHMEM_RAILS=%u, but GINSHMEM_NICS=%s names %d devices",
+                       (unsigned)env->rails, env->nics, n);
+    return env->rails != 0 ? (int)env->rails : n;
 }

@@ -6,6 +6,10 @@
 #include <hwloc.h>
 #include "transport/core.h"
 
+#define GI_NIC_NAME 64u
+
+struct gi_env;
+
 /* Nearest first. Of a rank with a GPU it is the way from that, else from where it may run. */
 enum gi_near {
     GI_NEAR_SWITCH,  /* behind the same PCI switch */
@@ -16,6 +20,10 @@ enum gi_near {
     GI_NEAR_UNKNOWN  /* nobody knows where it is */
 };
 const char *gi_near_text(enum gi_near near);
+
+/* The names between the commas of GINSHMEM_NICS, eight at most. How many of them are used, or a
+ * status. */
+int gi_nics_named(const struct gi_env *env, char name[][GI_NIC_NAME]);
 
 /* Bring devices into the order in which all ranks of a host see them: by place, then by name. */
 void gi_nics_sort(struct gi_net_nic *nics, uint32_t n);

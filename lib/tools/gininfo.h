@@ -58,7 +58,8 @@ void info_free(void);
 void info_library(void); /* version, build, libfabric and its providers, CUDA driver */
 void info_network(void); /* the provider chosen, opened and tested */
 struct gi_env;
-/* The provider's devices; opened: the one that it would take by itself. */
+/* The provider's devices; opened: the one that it would take by itself, NULL: it cannot be had, and
+ * that was told. */
 void info_nics(const struct gi_env *env, const char *opened);
 void info_rdma(void);      /* ports of RDMA devices, and what forbids their use */
 void info_machine(void);   /* hwloc's view, huge pages, limits, system calls */

@@ -3,7 +3,9 @@
 #include <string.h>
 #include <ginshmem.h>
 #include "base/env.h"
+#include "base/log.h"
 #include "lib/tools/gininfo.h"
+#include "nics.h"
 #include "transport/core.h"
 #include "transport/ofi/ofi.h"
 #include "transport/ofi/ofi_find.h"
@@ -122,11 +124,54 @@ static void notes(const char *text)
     }
 }
 
+/* As many as GINSHMEM_RAILS asks for are there: a rank would be refused otherwise. */
+static int enough(const struct gi_env *env)
+{
+    const struct gi_net_config config = {.provider = env->provider, .size = 1};
+    struct gi_net_nic nic[GI_NET_NICS];
+    unsigned of_use = 0, rails = (unsigned)env->rails;
+    if (rails <= 1)
+        return GIN_OK;
+    if (env->nic[0] != 0)
+        return gi_fail(GIN_ENOTSUP,
+                       "GINSHMEM_RAILS=%u: GINSHMEM_NIC names one device: "
+                       "GINSHMEM_NICS names several",
+                       rails);
+    int n = gi_ofi_nics(&config, nic, GI_NET_NICS);
+    for (int i = 0; i < n; i++)
+        of_use += !nic[i].down && !nic[i].local;
+    if (n < 0 || of_use >= rails)
+        return GIN_OK; /* or opening says why */
+    return gi_fail(GIN_EINVAL,
+                   "GINSHMEM_RAILS=%u: there are %u devices of the provider that lead to other "
+                   "machines: ask for no more, or name devices by GINSHMEM_NICS",
+                   rails, of_use);
+}
+
+/* Each of the devices that are named, the first of them last: that one stays open. */
 static int open_domain(const struct gi_env *env, struct gi_net_domain **domain)
 {
-    struct gi_net_config config = {
-        .provider = env->provider, .nic = env->nic, .rank = 0, .size = 1, .self_test = true};
-    return gi_ofi_ops.open(&config, domain);
+    char name[GI_CORE_RAILS][GI_NIC_NAME];
+    int n = 1, st = GIN_OK;
+    snprintf(name[0], sizeof(name[0]), "%.63s", env->nic);
+    if (env->nics[0] != 0)
+        n = gi_nics_named(env, name);
+    else
+        st = enough(env);
+    if (n < 0 || st != GIN_OK)
+        return n < 0 ? n : st;
+    while (n-- > 0) {
+        struct gi_net_config config = {
+            .provider = env->provider, .nic = name[n], .rank = 0, .size = 1, .self_test = true};
+        st = gi_ofi_ops.open(&config, domain);
+        if (st != GIN_OK)
+            return env->nics[0] == 0
+                       ? st
+                       : gi_fail(st, "GINSHMEM_NICS=%s: %s", env->nics, gin_last_error());
+        if (n > 0)
+            gi_ofi_ops.close(*domain);
+    }
+    return GIN_OK;
 }
 
 int info_try_network(char *text, size_t n, bool *asked)
@@ -137,7 +182,7 @@ int info_try_network(char *text, size_t n, bool *asked)
     *asked = false;
     if (st != GIN_OK)
         return snprintf(text, n, "%s", gin_last_error()), st;
-    *asked = env.provider[0] != 0 || env.nic[0] != 0;
+    *asked = env.provider[0] != 0 || env.nic[0] != 0 || env.nics[0] != 0 || env.rails > 1;
     st = open_domain(&env, &domain);
     if (st == GIN_OK) {
         const struct gi_net_caps *c = gi_ofi_ops.caps(domain);
@@ -162,6 +207,7 @@ void info_network(void)
     }
     if (open_domain(&env, &domain) != GIN_OK) {
         info_add(SECTION, "provider", INFO_NO, NULL, "%s", gin_last_error());
+        info_nics(&env, NULL);
     } else {
         const struct gi_net_caps *c = gi_ofi_ops.caps(domain);
         info_add(SECTION, "provider", INFO_PLAIN, c->name, "%s%s", c->version,
@@ -171,9 +217,10 @@ void info_network(void)
         capabilities(c);
         gpu_memory(&env);
         notes(c->notes);
-        info_nics(&env, c->device);
         if (gi_ofi_environment_text()[0] != 0)
-            info_add(SECTION, "variables set", INFO_PLAIN, NULL, "%s", gi_ofi_environment_text());
+            info_add(SECTION, "variables set", INFO_PLAIN, NULL, "%s: so libfabric is told",
+                     gi_ofi_environment_text());
+        info_nics(&env, c->device);
         gi_ofi_ops.close(domain);
     }
     gi_env_release(&env);

@@ -61,8 +61,9 @@ static const char *why(const struct seen *s, uint32_t i)
 {
     if ((s->taken >> i & 1) != 0)
         return s->how;
-    return s->nic[i].down    ? "its link is down"
-           : s->nic[i].local ? "it leads to this machine alone"
+    return strncmp(s->how, "named", 5) == 0 ? "not named"
+           : s->nic[i].down                 ? "its link is down"
+           : s->nic[i].local                ? "it leads to this machine alone"
                              : "not needed: GINSHMEM_RAILS or GINSHMEM_NICS ask for more";
 }
 
@@ -92,14 +93,16 @@ void info_nics(const struct gi_env *env, const char *opened)
     struct gi_net_config config = {.provider = env->provider, .size = 1};
     int n = gi_ofi_nics(&config, s.nic, GI_NET_NICS);
     hwloc_topology_t topo = gi_nics_topology();
-    if (n < 0 || topo == NULL) {
+    if (n < 0 && opened == NULL) {
+        ; /* why is told of the provider */
+    } else if (n < 0 || topo == NULL) {
         info_add(SECTION, "devices", INFO_NO, NULL, "%s",
                  n < 0 ? gin_last_error() : "hwloc has no topology");
     } else {
         s.n = (uint32_t)n;
         gi_nics_sort(s.nic, s.n);
         gi_nics_look("", s.nic, s.n, s.near);
-        take(&s, env, opened);
+        take(&s, env, opened != NULL ? opened : "");
         for (uint32_t i = 0; i < s.n; i++) {
             char gpus[GPUS * 56];
             from_gpus(topo, &s.nic[i], gpus, sizeof(gpus));

@@ -59,6 +59,14 @@ if ./gininfo --check | grep -q '^  network .* pass'; then
     ! ./gininfo | grep -q '^  tcp .* yes: ' ||
         has "a provider by its short name" 0 '^  network .* pass: tcp' \
             env GINSHMEM_PROVIDER=tcp ./gininfo --check
+    has "one device of several" 1 '^  network .* FAIL: GINSHMEM_NICS=lo,nope: .*has such a device' \
+        env GINSHMEM_NICS=lo,nope ./gininfo --check
+    has "the devices that are named" 0 '^  network .* pass: .*device: lo' \
+        env GINSHMEM_NICS=lo ./gininfo --check
+    has "more rails than devices" 1 '^  network .* FAIL: GINSHMEM_RAILS=2, but GINSHMEM_NICS=lo ' \
+        env GINSHMEM_NICS=lo GINSHMEM_RAILS=2 ./gininfo --check
+    has "a device twice" 0 '^  provider .* no: GINSHMEM_NICS=lo,lo: lo is there twice' \
+        env GINSHMEM_NICS=lo,lo ./gininfo
     if [ -x ./ginrun ]; then
         has "job with no such device" 0 '^  net .* no: .*GINSHMEM_NIC=nope' \
             env GINSHMEM_NIC=nope ./ginrun -n 2 -H 2 ./gininfo --job
