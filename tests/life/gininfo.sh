@@ -43,6 +43,10 @@ for p in opx psm3 "udp;ofi_rxd"; do
     has "overview of $p" 0 "^  $p  *\(yes\|no\): " ./gininfo
 done
 has overview 0 '^  tcp .* yes: ' ./gininfo
+if ./gininfo | grep -q '^  provider  *net: ' && ./gininfo | grep -q '^  tcp .* yes: .*RDM'; then
+    echo "net was chosen, although tcp comes first and has what it takes"
+    bad=1
+fi
 has overview 0 '^  cores ' ./gininfo
 has overview 0 '^  joins by .* self: ' env -u PMI_FD -u PMIX_NAMESPACE ./gininfo
 has variables 0 'GINSHMEM_HEAP_SIZE .*1G  (environment; default ' \

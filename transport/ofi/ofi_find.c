@@ -80,8 +80,7 @@ static size_t next_part(const char **at, const char **part)
     return len;
 }
 
-/* Both name the same layers, in any order; hooks (of FI_HOOK) do not count. */
-static bool same_name(const char *a, const char *b)
+bool gi_ofi_same_name(const char *a, const char *b)
 {
     const char *part, *other, *at = a, *in;
     size_t len, n = 0, m = 0, other_len;
@@ -196,10 +195,16 @@ static const struct fi_info *best_of(const struct fi_info *list, const char *nam
 {
     const struct fi_info *best = NULL;
     struct meant m = meaning(name);
-    char devices[100] = "";
-    because(why, "libfabric answered with other providers");
+    char devices[100] = "", answers[100] = "";
+    because(why, "libfabric has it with other endpoints");
     for (const struct fi_info *i = list; i != NULL; i = i->next) {
-        if (!same_name(i->fabric_attr->prov_name, m.provider) || i->ep_attr->type != m.type)
+        if (!gi_ofi_same_name(i->fabric_attr->prov_name, m.provider)) {
+            add_word(answers, sizeof(answers), i->fabric_attr->prov_name);
+            if (devices[0] == 0)
+                snprintf(why->text, sizeof(why->text), "libfabric has it as %s alone", answers);
+            continue;
+        }
+        if (i->ep_attr->type != m.type)
             continue;
         if (m.fabric != NULL && strcasecmp(i->fabric_attr->name, m.fabric) != 0)
             continue;
@@ -394,6 +399,7 @@ struct fi_info *gi_ofi_like(const struct gi_ofi_pick *pick)
 bool gi_ofi_is_like(const struct gi_ofi_pick *pick, const struct fi_info *info)
 {
     struct meant m = meaning(pick->name);
-    return same_name(info->fabric_attr->prov_name, m.provider) && info->ep_attr->type == m.type &&
+    return gi_ofi_same_name(info->fabric_attr->prov_name, m.provider) &&
+           info->ep_attr->type == m.type &&
            (m.fabric == NULL || strcasecmp(info->fabric_attr->name, m.fabric) == 0);
 }

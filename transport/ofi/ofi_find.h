@@ -57,6 +57,9 @@ bool gi_ofi_is_like(const struct gi_ofi_pick *pick, const struct fi_info *info);
  * last. */
 const char *gi_ofi_own(size_t i, int ranks);
 
+/* Both name the same layers, in any order; hooks (of FI_HOOK) do not count. */
+bool gi_ofi_same_name(const char *a, const char *b);
+
 /* Variables that libfabric must find before it is first asked. Once per process; later calls do
  * nothing. */
 void gi_ofi_environment(int ranks);

@@ -66,6 +66,8 @@ static void describe(const struct fi_info *list, struct gi_ofi_found *f)
     uint32_t version = list->fabric_attr->prov_version;
     for (const struct fi_info *i = list; i != NULL; i = i->next) {
         enum fi_ep_type type = i->ep_attr->type;
+        if (!gi_ofi_same_name(i->fabric_attr->prov_name, f->provider))
+            continue; /* a layer over it, which has a line of its own */
         append(types, sizeof(types),
                type == FI_EP_MSG   ? "MSG"
                : type == FI_EP_RDM ? "RDM"
@@ -73,8 +75,10 @@ static void describe(const struct fi_info *list, struct gi_ofi_found *f)
         if (i->domain_attr->name != NULL)
             append(domains, sizeof(domains), i->domain_attr->name);
     }
-    snprintf(f->text, sizeof(f->text), "version %u.%u, endpoints %s, domains %s%s",
-             FI_MAJOR(version), FI_MINOR(version), types, domains,
+    snprintf(f->text, sizeof(f->text), "version %u.%u, endpoints %s%s, domains %s%s",
+             FI_MAJOR(version), FI_MINOR(version), types,
+             strcmp(types, "MSG") == 0 ? " only: taken as ...-msg or with a layer over them" : "",
+             domains,
              only_named(f->provider) ? "; used only where GINSHMEM_PROVIDER names it" : "");
 }
 
