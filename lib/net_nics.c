@@ -88,7 +88,8 @@ static int number(const gin_comm_t *comm, const struct wish *all)
         if (all[r].rails != 0 && all[r].nearest != 0 && all[r].of_use < all[r].rails)
             return gi_fail(GIN_EINVAL,
                            "GINSHMEM_RAILS=%u: rank %d on host %.63s has %u devices of the "
-                           "provider that lead to other machines",
+                           "provider that lead to other machines: ask for no more, or name "
+                           "devices by GINSHMEM_NICS",
                            all[r].rails, r, comm->cards[r].host_id, all[r].of_use);
         uint32_t nearest = (uint32_t)__builtin_popcount(all[r].nearest);
         uint32_t own = nearest == 0 ? 1 : gi_nics_share(nearest, sharers_of(comm, all, r, &index));

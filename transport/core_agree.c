@@ -96,8 +96,10 @@ static int judge(struct gi_core *core, const struct ballot *all)
     bool stripes = true;
     for (int r = 0; r < c->size; r++) {
         if (all[r].rails != c->n_domains)
-            return gi_fail(GIN_EMISMATCH, "rank %d has %u rails, rank %d has %u", c->rank,
-                           c->n_domains, r, all[r].rails);
+            return gi_fail(GIN_EMISMATCH,
+                           "rank %d has a network of %u rails, rank %d one of %u: name as many "
+                           "devices by GINSHMEM_NICS on all ranks, or set GINSHMEM_RAILS alike",
+                           c->rank, c->n_domains, r, all[r].rails);
         stripes = stripes && all[r].stripes != 0;
     }
     for (uint32_t i = 0; i < c->n_domains; i++) {

@@ -140,6 +140,7 @@ int main(void)
            ".Ev GINSHMEM_CHECK ,\n"
            ".Ev GINSHMEM_PEER_TIMEOUT ,\n"
            ".Ev GINSHMEM_PROVIDER ,\n"
+           ".Ev GINSHMEM_RAILS ,\n"
            "and how many devices\n"
            ".Ev GINSHMEM_NICS\n"
            "has, must be alike on all ranks, else\n"
