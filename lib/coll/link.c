@@ -7,7 +7,8 @@
  * By load and store a message is a line with its number, stored last, and its bytes in that line or
  * in the slot behind it; or it says where in the sender's heap they are. Over the network it is a
  * put into the slot with a weak signal on a cell of the place's own, so that no two messages need
- * any order: its lower half counts messages, its upper half those told as taken.
+ * any order: its lowest bits count messages, the others those told as taken. Values are small,
+ * so that they can ride along in an immediate.
  *
  * Who fails between the others is out of step with them for good, and says so in its word at each.
  */
@@ -18,6 +19,7 @@
 #include "net_wait.h"
 
 #define GIVEN_UP UINT64_MAX /* in a word */
+#define TOLD     16         /* in a cell: bits below what is told */
 
 static inline int world_of(const struct gi_coll_call *o, int r)
 {
@@ -56,14 +58,14 @@ static inline uint64_t of_place(uint64_t got, uint64_t k)
 }
 
 /* Split a cell: messages to its place beyond those got; and what it tells as taken. */
-static inline uint32_t cell_split(const struct gi_coll *c, const struct gi_coll_link *l, int sender,
+static inline uint16_t cell_split(const struct gi_coll *c, const struct gi_coll_link *l, int sender,
                                   uint64_t k, uint32_t *taken)
 {
     const struct gin_i_cells *cell = (const void *)line_of(c, c->mine, sender, k);
     uint64_t v = GIN_LOAD_ACQUIRE(&cell->cpu) + GIN_LOAD_ACQUIRE(&cell->net);
     uint64_t known = of_place(l->got, k);
-    uint32_t more = (uint32_t)v - (uint32_t)known;
-    *taken = (uint32_t)((v - known - more) >> 32);
+    uint16_t more = (uint16_t)(v - known);
+    *taken = (uint32_t)((v - known - more) >> TOLD);
     return more;
 }
 
@@ -266,12 +268,12 @@ static int post_all(struct gi_coll_call *o, int w, struct gi_core_put *p)
     return st;
 }
 
-/* What I have taken of a rank's messages, in the upper half of a signal's value. */
+/* What I have taken of a rank's messages, in a signal's value. */
 static uint64_t tell(struct gi_coll_link *l)
 {
     uint64_t more = l->got - l->told;
     l->told = l->got;
-    return more << 32;
+    return more << TOLD;
 }
 
 static struct gi_core_action signal_of(const struct gi_coll_call *o, uint64_t k, uint64_t value)
