@@ -190,6 +190,8 @@ static bool goes_by_hosts(const struct gi_coll_call *o)
     case GI_COLL_ALLGATHER: return true;
     case GI_COLL_ALLREDUCE:
     case GI_COLL_REDUCE: return !o->all->rank_order;
+    case GI_COLL_ALLTOALL:
+    case GI_COLL_GATHER: return gi_coll_blocks_fit(o);
     default: return false;
     }
 }

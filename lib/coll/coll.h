@@ -6,7 +6,8 @@
  * call to the next, and consecutive calls need no barrier.
  *
  * Above it: plan.c says who is whose neighbour in a team; exchange.c moves and folds elements
- * between all members directly; two.c by way of hosts; call.c checks, chooses and does one call.
+ * between all members directly; two.c by way of hosts, two_blocks.c where blocks are small; call.c
+ * checks, chooses and does one call.
  */
 #ifndef GI_COLL_H
 #define GI_COLL_H
@@ -45,7 +46,7 @@ struct gi_coll_plan {
     int n, me;
     int groups, mine; /* their number; which is mine */
     int place;        /* mine in my group */
-    int least;        /* members of the smallest group */
+    int least, most;  /* members of the smallest group, and of the largest */
     int far;          /* a member that is not reached at all, world rank; -1: none */
     int *world;       /* by team rank */
     int *group;       /* by team rank */
@@ -181,5 +182,11 @@ size_t gi_coll_share(size_t count, size_t size, int n, int r, size_t *from);
 
 /* ---- two.c ---- */
 int gi_coll_run_two(struct gi_coll_call *o);
+
+/* ---- two_blocks.c ---- */
+/* Does what one group has for another fit in a message? */
+bool gi_coll_blocks_fit(const struct gi_coll_call *o);
+int gi_coll_alltoall_two(struct gi_coll_call *o);
+int gi_coll_gather_two(struct gi_coll_call *o);
 
 #endif

@@ -51,6 +51,7 @@ static void find_groups(const struct gi_devcomm *d, struct gi_coll_plan *p)
         p->group[i] = -1;
     p->groups = 0;
     p->least = n;
+    p->most = 0;
     for (int i = 0; i < n; i++) {
         if (p->group[i] >= 0)
             continue;
@@ -65,6 +66,8 @@ static void find_groups(const struct gi_devcomm *d, struct gi_coll_plan *p)
             }
         if (done - p->first[g] < p->least)
             p->least = done - p->first[g];
+        if (done - p->first[g] > p->most)
+            p->most = done - p->first[g];
     }
     p->first[p->groups] = n;
     p->mine = p->group[p->me];

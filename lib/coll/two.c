@@ -339,6 +339,8 @@ int gi_coll_run_two(struct gi_coll_call *o)
     case GI_COLL_ALLGATHER: return allgather(o);
     case GI_COLL_ALLREDUCE:
     case GI_COLL_REDUCE: return reduce(o);
+    case GI_COLL_ALLTOALL: return gi_coll_alltoall_two(o);
+    case GI_COLL_GATHER: return gi_coll_gather_two(o);
     default: return gi_coll_run_flat(o);
     }
 }
