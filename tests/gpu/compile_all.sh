@@ -37,8 +37,8 @@ try "the checked build" "$nvcc" -std=c++17 -arch=sm_75 -DGIN_TEST_BRIEF -DGIN_KE
     -Werror all-warnings -Xcompiler -Wall,-Wextra -I"$srcdir/include" -ptx -o "$work/checked.ptx" \
     "$srcdir/tests/gpu/compile_all.cu"
 grep -q 'vprintf' "$work/checked.ptx" || { echo "the checked build says nothing" && bad=1; }
-try "sass.cu" "$nvcc" -std=c++17 -arch=sm_75 -Werror all-warnings -Xptxas -O1 -I"$srcdir/include" -cubin \
-    -o "$work/sass.cubin" "$srcdir/tests/gpu/sass.cu"
+try "operations.cu" "$nvcc" -std=c++17 -arch=sm_75 -Werror all-warnings -Xptxas -O1 -I"$srcdir/include" -cubin \
+    -o "$work/sass.cubin" "$srcdir/tests/gpu/operations.cu"
 # the host's half of the same unit, whose callers may be of either side
 try "host" "$nvcc" -std=c++17 -arch=sm_75 -DGIN_TEST_BRIEF -Werror all-warnings -cuda \
     -I"$srcdir/include" -o "$work/all.ii" "$srcdir/tests/gpu/compile_all.cu"
