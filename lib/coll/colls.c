@@ -14,19 +14,24 @@
 #include "coll/coll.h"
 #include "net_up.h"
 
-#define MIN_SLOT 1024u
 #define MAX_SLOT 32768u
+#define FEW_SLOT 1024u      /* at least so much ... */
+#define FEW      (4u << 20) /* while all are no more than this; and one line in any case */
 
 static uint64_t round_up(uint64_t n)
 {
     return (n + 63) & ~(uint64_t)63;
 }
 
-/* Bytes of a message: what the scratch allows, in whole lines. */
+/* Bytes of a message, in whole lines: what the scratch allows, and more of it where that is little,
+ * as long as it is so for all ranks. */
 static uint64_t slot_bytes(const gin_comm_t *comm, const gin_devcomm_reqs_t *r)
 {
-    uint64_t slot = r->collective_scratch / ((uint64_t)comm->size * GI_COLL_SLOTS) & ~(uint64_t)63;
-    slot = slot < MIN_SLOT ? MIN_SLOT : slot;
+    uint64_t slots = (uint64_t)comm->size * GI_COLL_SLOTS;
+    uint64_t slot = r->collective_scratch / slots & ~(uint64_t)63;
+    uint64_t few = FEW / slots & ~(uint64_t)63;
+    few = few > FEW_SLOT ? FEW_SLOT : few < 64 ? 64 : few;
+    slot = slot < few ? few : slot;
     return slot < MAX_SLOT ? slot : MAX_SLOT;
 }
 
