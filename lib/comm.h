@@ -87,8 +87,7 @@ struct gi_net;
 struct gin_comm {
     uint64_t magic; /* GI_COMM_MAGIC while alive */
     int rank, size;
-    struct gin_comm *next_live; /* init.c's list */
-    unsigned forks;             /* init.c's count when it was made; another one: a fork()ed child */
+    unsigned forks; /* init.c's count when it was made; another one: a fork()ed child */
     struct gi_env env;
     struct gi_boot *boot;
     int early; /* status of what can fail between bootstrap and first exchange */

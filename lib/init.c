@@ -16,22 +16,19 @@
 static struct {
     pthread_mutex_t lock;
     int count;
-    gin_comm_t *first; /* a list, which a fork()ed child reads without the lock */
 } live = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Raised in every fork()ed child: cheaper to compare than asking for the process id. */
 static unsigned forks;
 static pthread_once_t fork_watch = PTHREAD_ONCE_INIT;
 
+/* Touches nothing that was allocated: pages with pinned memory in them are not the child's. */
 static void forked(void)
 {
     forks++;
     /* the child's copy of the lock may be held by a thread that it does not have */
     pthread_mutex_init(&live.lock, NULL);
-    for (gin_comm_t *comm = live.first; comm != NULL; comm = comm->next_live) {
-        gi_boot_forked(comm->boot);
-        gi_watch_forked(atomic_load(&comm->watch));
-    }
+    gi_os_forked();
     gi_retired_forked();
 }
 
@@ -212,8 +209,6 @@ static void live_add(gin_comm_t *comm)
 {
     pthread_mutex_lock(&live.lock);
     gi_dump_add(comm);
-    comm->next_live = live.first;
-    live.first = comm;
     if (live.count++ == 0)
         gi_dump_install(comm->env.signal_dump != 0);
     pthread_mutex_unlock(&live.lock);
@@ -223,10 +218,6 @@ static void live_remove(gin_comm_t *comm)
 {
     pthread_mutex_lock(&live.lock);
     gi_dump_remove(comm);
-    gin_comm_t **at = &live.first;
-    while (*at != comm)
-        at = &(*at)->next_live;
-    *at = comm->next_live;
     if (--live.count == 0)
         gi_dump_uninstall();
     pthread_mutex_unlock(&live.lock);

@@ -61,6 +61,7 @@ bool gi_os_is_mapped(uint64_t addr); /* something is at this address */
 
 /* Descriptors and sockets; all are close-on-exec */
 int gi_os_close(int fd);
+void gi_os_forked(void); /* in a fork()ed child: closes sockets and bells */
 int gi_os_socket(int domain, int type, int protocol);
 int gi_os_bind(int fd, const struct sockaddr *sa, uint32_t len);
 int gi_os_listen(int fd, int backlog);

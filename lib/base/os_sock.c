@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,8 +12,48 @@
 #include "base/os.h"
 #include "base/os_inject.h"
 
+/* ---- what a fork()ed child lets go of ---- */
+
+/*
+ * Sockets and bells by number, since a child that kept them would hide this process's end from its
+ * peers. In pages of its own: a device that has memory pinned keeps whole pages from children, with
+ * all that lies beside it. Numbers beyond stay open in the child.
+ */
+#define KEPT_WORDS ((1u << 20) / 64)
+static struct {
+    _Atomic uint64_t of[KEPT_WORDS];
+    atomic_int most; /* highest number so far */
+    char rest[4096 - sizeof(atomic_int)];
+} kept __attribute__((aligned(4096)));
+
+static int keep(int fd)
+{
+    if (fd < 0 || (unsigned)fd / 64 >= KEPT_WORDS)
+        return fd;
+    atomic_fetch_or(&kept.of[fd / 64], 1ull << fd % 64);
+    int most = atomic_load(&kept.most);
+    while (most < fd && !atomic_compare_exchange_weak(&kept.most, &most, fd))
+        ;
+    return fd;
+}
+
+/* Before it is closed: its number may be another's at once. */
+static void forget(int fd)
+{
+    if (fd >= 0 && (unsigned)fd / 64 < KEPT_WORDS)
+        atomic_fetch_and(&kept.of[fd / 64], ~(1ull << fd % 64));
+}
+
+void gi_os_forked(void)
+{
+    for (int fd = 0; fd <= atomic_load(&kept.most); fd++)
+        if (atomic_load(&kept.of[fd / 64]) >> fd % 64 & 1)
+            gi_os_close(fd);
+}
+
 int gi_os_close(int fd)
 {
+    forget(fd);
     /* On Linux the descriptor is gone even after EINTR. */
     return close(fd) != 0 && errno != EINTR ? -errno : 0;
 }
@@ -23,7 +64,7 @@ int gi_os_socket(int domain, int type, int protocol)
     if (err != 0)
         return -err;
     int fd = socket(domain, type | SOCK_CLOEXEC, protocol);
-    return fd < 0 ? -errno : fd;
+    return fd < 0 ? -errno : keep(fd);
 }
 
 int gi_os_bind(int fd, const struct sockaddr *sa, uint32_t len)
@@ -55,7 +96,7 @@ int gi_os_bell(void)
 {
     int err = gi_os_injected(GI_OS_SOCKET),
         fd = err == 0 ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
-    return err != 0 ? -err : fd >= 0 ? fd : -errno;
+    return err != 0 ? -err : fd >= 0 ? keep(fd) : -errno;
 }
 
 void gi_os_bell_ring(int fd)
@@ -112,7 +153,7 @@ int gi_os_accept(int fd, struct sockaddr *sa, uint32_t *len, uint64_t deadline)
             *len = room;
         int got = accept4(fd, sa, len, SOCK_CLOEXEC);
         if (got >= 0)
-            return got;
+            return keep(got);
         switch (errno) {
         case EINTR:
         case EAGAIN:

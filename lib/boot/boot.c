@@ -201,14 +201,3 @@ void gi_boot_close(struct gi_boot *b)
     if (b != NULL)
         b->ops->close(b);
 }
-
-void gi_boot_forked(struct gi_boot *b)
-{
-    if (b != NULL)
-        b->ops->forked(b);
-}
-
-void gi_boot_keeps_nothing(struct gi_boot *b)
-{
-    (void)b;
-}

@@ -21,8 +21,7 @@ struct gi_boot_ops {
     const char *name;
     /* out holds size*bytes; collective, serial. GIN_ETIMEDOUT names the missing ranks. */
     int (*allgather)(struct gi_boot *b, const void *in, void *out, size_t bytes, uint64_t deadline);
-    void (*close)(struct gi_boot *b);  /* local; frees b */
-    void (*forked)(struct gi_boot *b); /* in a fork()ed child: let go of the descriptors */
+    void (*close)(struct gi_boot *b); /* local; frees b */
 };
 
 struct gi_boot {
@@ -52,6 +51,5 @@ int gi_boot_allgather(struct gi_boot *b, const void *in, void *out, size_t bytes
                       uint64_t deadline);
 int gi_boot_barrier(struct gi_boot *b, uint64_t deadline);
 void gi_boot_close(struct gi_boot *b);
-void gi_boot_forked(struct gi_boot *b);
 
 #endif

@@ -29,9 +29,6 @@ bool gi_boot_env_int(const char *name, int min, int max, int *value);
 bool gi_boot_env_rank(const struct gi_env *env, int *rank, int *size, const char **from);
 void gi_boot_env_local(int *local_rank, int *local_size);
 
-/* For those that have none, or whose launcher's connection is inherited anyway. */
-void gi_boot_keeps_nothing(struct gi_boot *b);
-
 /* Has it been asked to give up? b may be NULL: no. */
 bool gi_boot_stopped(struct gi_boot *b);
 /* gi_os_poll() that asks; -ECANCELED when so. */

@@ -210,11 +210,11 @@ static void kvs_close(struct gi_boot *b)
 }
 
 static const struct gi_boot_ops kvs_pmi1_ops = {sizeof(kvs_pmi1_ops), "pmi1", kvs_allgather,
-                                                kvs_close, gi_boot_keeps_nothing};
+                                                kvs_close};
 static const struct gi_boot_ops kvs_pmi2_ops = {sizeof(kvs_pmi2_ops), "pmi2", kvs_allgather,
-                                                kvs_close, gi_boot_keeps_nothing};
+                                                kvs_close};
 static const struct gi_boot_ops kvs_pmix_ops = {sizeof(kvs_pmix_ops), "pmix", kvs_allgather,
-                                                kvs_close, gi_boot_keeps_nothing};
+                                                kvs_close};
 
 static const struct gi_boot_ops *ops_named(const char *name)
 {

@@ -25,7 +25,6 @@ static const struct gi_boot_ops self_ops = {
     .name = "self",
     .allgather = self_allgather,
     .close = self_close,
-    .forked = gi_boot_keeps_nothing,
 };
 
 int gi_boot_self_open(struct gi_boot **boot)

@@ -427,26 +427,11 @@ static void tcp_close(struct gi_boot *b)
     free(t);
 }
 
-static void tcp_forked(struct gi_boot *b)
-{
-    struct gi_tcp_boot *t = (struct gi_tcp_boot *)b;
-
-    for (int r = 0; t->fds != NULL && r < t->b.size; r++) {
-        if (t->fds[r] >= 0)
-            gi_os_close(t->fds[r]);
-        t->fds[r] = -1;
-    }
-    if (t->fd >= 0)
-        gi_os_close(t->fd);
-    t->fd = -1;
-}
-
 static const struct gi_boot_ops tcp_ops = {
     .size = sizeof(tcp_ops),
     .name = "tcp",
     .allgather = tcp_allgather,
     .close = tcp_close,
-    .forked = tcp_forked,
 };
 
 static struct gi_tcp_boot *create(const struct gi_tcp_job *job, const char *origin)

@@ -37,7 +37,6 @@ static const struct gi_boot_ops user_ops = {
     .name = "user",
     .allgather = user_allgather,
     .close = user_close,
-    .forked = gi_boot_keeps_nothing,
 };
 
 int gi_boot_user_open(const struct gin_config *config, int rank, int size, struct gi_boot **boot)

@@ -408,22 +408,3 @@ void gi_watch_close(struct gi_watch *w)
     pthread_join(w->thread, NULL);
     free_watch(w);
 }
-
-static void let_go(int *fd)
-{
-    if (*fd >= 0)
-        gi_os_close(*fd);
-    *fd = -1;
-}
-
-void gi_watch_forked(struct gi_watch *w)
-{
-    if (w == NULL)
-        return;
-    for (unsigned i = 0; i < w->n_edges; i++)
-        let_go(&w->edges[i].fd);
-    for (unsigned i = 0; i < w->n_callers; i++)
-        let_go(&w->callers[i].fd);
-    let_go(&w->listener);
-    let_go(&w->bell);
-}

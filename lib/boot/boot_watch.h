@@ -58,8 +58,4 @@ bool gi_watch_flush(struct gi_watch *w, uint64_t deadline);
 /* Bid farewell, so that nobody takes the end for a death. NULL: nothing. */
 void gi_watch_close(struct gi_watch *w);
 
-/* In a fork()ed child, which has none of the threads: let go of the descriptors. While the child
- * had them, nobody would see the parent's end. */
-void gi_watch_forked(struct gi_watch *w);
-
 #endif

@@ -75,10 +75,9 @@ bool gi_watch_listen(struct gi_watch *w)
 
 void gi_watch_edge_end(struct gi_watch_edge *e, enum gi_watch_step step)
 {
-    int fd = e->fd;
-    e->fd = -1; /* first, for a child that is forked meanwhile */
-    if (fd >= 0)
-        gi_os_close(fd);
+    if (e->fd >= 0)
+        gi_os_close(e->fd);
+    e->fd = -1;
     e->got = e->out_n = 0;
     e->until = GI_NEVER;
     e->step = step;
