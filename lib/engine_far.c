@@ -12,7 +12,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include "cuda/memory.h"
 #include "net_ops.h"
 #include "window_impl.h"
 
@@ -99,7 +98,6 @@ static int find_mine(const struct gi_job *j, uint32_t name, uint64_t off, bool *
 {
     gin_comm_t *comm = j->e->comm;
     const uint64_t bytes = j->op->size;
-    struct gi_gpu_range range = {.place = GI_GPU_UNKNOWN};
     struct gi_spot s;
     int st = gi_find_mine(j, name, off, &s);
     if (st != GIN_OK)
@@ -108,8 +106,9 @@ static int find_mine(const struct gi_job *j, uint32_t name, uint64_t off, bool *
     if (j->op->flags & GIN_I_DESC_LOCAL) {
         if (off == 0 && bytes != 0)
             return gi_fail(GIN_EINVAL, "%" PRIu64 " bytes at 0", bytes);
-        gi_gpu_look(comm->env.test_libcuda, s.addr, &range);
-        s.gpu = range.place == GI_GPU_DEVICE;
+        st = gi_operand_is_gpu(comm, s.addr, bytes, &s.gpu);
+        if (st != GIN_OK)
+            return st;
     }
     return gi_net_mine(comm, s.gpu, *addr, bytes, copied, region);
 }

@@ -60,8 +60,8 @@ int gi_stream_aligned(const struct gi_on_stream *o, gin_at_t at, const struct gi
 int gi_stream_action(struct gi_on_stream *o, int world, gin_action_t remote);
 /* The cell that this GPU raises for a slot signal, or 0: kernels find out how. */
 uint64_t gi_stream_slot(const struct gi_on_stream *o, int world, uint32_t id);
-/* Memory of the program that this GPU reaches; *gpu: it is a GPU's. */
-int gi_stream_memory(const struct gi_on_stream *o, const void *p, bool *gpu);
+/* Memory of the program that this GPU reaches; *gpu: it is a GPU's. bytes != 0. */
+int gi_stream_memory(const struct gi_on_stream *o, const void *p, uint64_t bytes, bool *gpu);
 /* Last step: the job's kernel. */
 int gi_stream_run(struct gi_on_stream *o, unsigned threads);
 

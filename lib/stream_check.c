@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cuda/memory.h"
 #include "mirror.h"
 #include "stream.h"
 #include "window_impl.h"
@@ -180,12 +179,14 @@ int gi_stream_far(const struct gi_on_stream *o, int world, gin_at_t at, uint64_t
     return GIN_OK;
 }
 
-int gi_stream_memory(const struct gi_on_stream *o, const void *ptr, bool *gpu)
+int gi_stream_memory(const struct gi_on_stream *o, const void *ptr, uint64_t bytes, bool *gpu)
 {
-    struct gi_gpu_range r;
-    gi_gpu_look(o->d->comm->env.test_libcuda, (uint64_t)(uintptr_t)ptr, &r);
-    *gpu = r.place == GI_GPU_DEVICE;
-    if (r.place != GI_GPU_UNKNOWN)
+    enum gi_gpu_memory place;
+    int st = gi_operand_look(o->d->comm, (uint64_t)(uintptr_t)ptr, bytes, &place);
+    if (st != GIN_OK)
+        return gi_fail_context("%s", o->call);
+    *gpu = place == GI_GPU_DEVICE;
+    if (place != GI_GPU_UNKNOWN)
         return GIN_OK;
     return gi_fail(GIN_EINVAL,
                    "%s: %p is ordinary host memory, which a stream does not reach; take memory of "
@@ -206,7 +207,7 @@ int gi_stream_near(const struct gi_on_stream *o, gin_at_t at, uint64_t bytes,
         if (at.off == 0)
             return gi_fail(GIN_EINVAL, "%s: gin_at_local(NULL) with %" PRIu64 " bytes", o->call,
                            bytes);
-        return gi_stream_memory(o, (const void *)(uintptr_t)at.off, &p->gpu);
+        return gi_stream_memory(o, (const void *)(uintptr_t)at.off, bytes, &p->gpu);
     }
     const struct gin_i_window *w = window_of(o, at, bytes, &st);
     if (w == NULL)

@@ -159,7 +159,7 @@ static int check_old(const struct gi_on_stream *o, gin_amo_t op, const void *old
     if (((uintptr_t)old & (bytes - 1)) != 0)
         return gi_fail(GIN_EINVAL, "%s: old, %p, is not %" PRIu32 "-byte aligned", o->call, old,
                        bytes);
-    return gi_stream_memory(o, old, &gpu);
+    return gi_stream_memory(o, old, bytes, &gpu);
 }
 
 static int amo(const char *call, const gin_devcomm_t *dev, uint32_t context, gin_team_t team,

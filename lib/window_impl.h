@@ -36,9 +36,10 @@ struct gi_registration {
     struct gi_registration *next, **at; /* list; at: who points here */
 };
 
-/* Ranges announced by gin_local_register(). */
+/* Ranges announced by gin_local_register(), in memory of one kind. */
 struct gi_local_range {
     uint64_t start, bytes, count;
+    enum gi_gpu_memory place;
 };
 
 struct gi_windows {
@@ -113,6 +114,16 @@ static inline uint64_t gi_window_bytes(const gin_comm_t *comm, const struct gin_
                ? GIN_LOAD_RELAXED(&gi_window_private(&comm->windows->table, id)->gpu_bytes)
                : GIN_LOAD_RELAXED(&w->size);
 }
+
+/* ---- operand.c: memory of mine that the program names by its address ---- */
+
+/* What the driver says of all of [addr, addr + bytes), bytes != 0; GIN_EINVAL: of several kinds. */
+int gi_operand_look(const gin_comm_t *comm, uint64_t addr, uint64_t bytes,
+                    enum gi_gpu_memory *place);
+/* The driver is asked where nothing else knows. */
+int gi_operand_is_gpu(gin_comm_t *comm, uint64_t addr, uint64_t bytes, bool *gpu);
+/* window_local.c: announced memory holds it all. False, too, while somebody announces some. */
+bool gi_local_place(gin_comm_t *comm, uint64_t addr, uint64_t bytes, enum gi_gpu_memory *place);
 
 /* GIN_ESTATE with a text naming `call` unless the window is live. */
 int gi_window_check_live(const gin_comm_t *comm, const char *call, gin_window_t win);

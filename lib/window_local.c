@@ -7,6 +7,8 @@
 #include <string.h>
 #include "window_impl.h"
 
+#define LOOKS 8u /* at ranges that begin before an address and may be nested */
+
 int gi_window_check_range(const char *call, const void *ptr, uint64_t bytes)
 {
     uint64_t start = (uint64_t)(uintptr_t)ptr;
@@ -37,7 +39,24 @@ static uint64_t upto(const struct gi_windows *ws, uint64_t start)
     return lo;
 }
 
-static int insert(struct gi_windows *ws, uint64_t start, uint64_t bytes)
+bool gi_local_place(gin_comm_t *comm, uint64_t addr, uint64_t bytes, enum gi_gpu_memory *place)
+{
+    struct gi_windows *ws = comm->windows;
+    bool found = false;
+    if (GIN_LOAD_RELAXED(&ws->n_local) == 0 || pthread_mutex_trylock(&ws->local_lock) != 0)
+        return false;
+    for (uint64_t i = upto(ws, addr), looks = 0; i > 0 && !found && looks < LOOKS; i--, looks++) {
+        const struct gi_local_range *r = &ws->local[i - 1];
+        uint64_t off = addr - r->start;
+        found = off <= r->bytes && bytes <= r->bytes - off;
+        if (found)
+            *place = r->place;
+    }
+    pthread_mutex_unlock(&ws->local_lock);
+    return found;
+}
+
+static int insert(struct gi_windows *ws, uint64_t start, uint64_t bytes, enum gi_gpu_memory place)
 {
     uint64_t at = upto(ws, start);
     for (uint64_t i = at; i > 0 && ws->local[i - 1].start == start; i--)
@@ -55,20 +74,26 @@ static int insert(struct gi_windows *ws, uint64_t start, uint64_t bytes)
         ws->local_capacity = capacity;
     }
     memmove(&ws->local[at + 1], &ws->local[at], (ws->n_local - at) * sizeof(*ws->local));
-    ws->local[at] = (struct gi_local_range){.start = start, .bytes = bytes, .count = 1};
-    ws->n_local++;
+    ws->local[at] =
+        (struct gi_local_range){.start = start, .bytes = bytes, .count = 1, .place = place};
+    GIN_STORE_RELAXED(&ws->n_local, ws->n_local + 1);
     return GIN_OK;
 }
 
 int gin_local_register(gin_comm_t *comm, void *ptr, size_t bytes)
 {
+    enum gi_gpu_memory place = GI_GPU_UNKNOWN;
     int st = gi_comm_enter(comm, "gin_local_register");
     if (st == GIN_OK)
         st = gi_window_check_range("gin_local_register", ptr, bytes);
     if (st != GIN_OK)
         return st;
+    if (bytes != 0)
+        st = gi_operand_look(comm, (uint64_t)(uintptr_t)ptr, bytes, &place);
+    if (st != GIN_OK)
+        return gi_fail_context("gin_local_register");
     pthread_mutex_lock(&comm->windows->local_lock);
-    st = insert(comm->windows, (uint64_t)(uintptr_t)ptr, bytes);
+    st = insert(comm->windows, (uint64_t)(uintptr_t)ptr, bytes, place);
     pthread_mutex_unlock(&comm->windows->local_lock);
     return st;
 }
@@ -86,7 +111,7 @@ int gin_local_deregister(gin_comm_t *comm, void *ptr)
         st = gi_fail(GIN_EINVAL, "gin_local_deregister: no registered range starts at %p", ptr);
     } else if (--ws->local[at - 1].count == 0) {
         memmove(&ws->local[at - 1], &ws->local[at], (ws->n_local - at) * sizeof(*ws->local));
-        ws->n_local--;
+        GIN_STORE_RELAXED(&ws->n_local, ws->n_local - 1);
     }
     pthread_mutex_unlock(&ws->local_lock);
     return st;

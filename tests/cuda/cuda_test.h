@@ -52,6 +52,16 @@ static inline void fake_use(int device)
     ((int (*)(void *))fake("cuCtxSetCurrent"))(context);
 }
 
+static inline long fake_asked(void)
+{
+    return ((long (*)(void))fake("fake_cuda_asked"))();
+}
+
+static inline uint64_t fake_mixed(size_t bytes)
+{
+    return ((unsigned long long (*)(size_t))fake("fake_cuda_mixed"))(bytes);
+}
+
 static inline void fake_hold(int hold)
 {
     ((void (*)(int))fake("fake_cuda_hold"))(hold);

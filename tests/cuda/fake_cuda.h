@@ -17,6 +17,10 @@ void fake_cuda_fail(const char *entry, unsigned nth, int error);
 long fake_cuda_live(void);
 /* Calls of all entries so far, but for those that only look at the state of a context or stream. */
 long fake_cuda_calls(void);
+/* Questions so far about what is at an address. */
+long fake_cuda_asked(void);
+/* Memory of device 0 as cuMemAlloc() gives it, behind which as much host memory lies. */
+unsigned long long fake_cuda_mixed(size_t bytes);
 /* Memory as cuMemAlloc() gives it, but of a pool, or managed. 0: none. */
 unsigned long long fake_cuda_other(int managed, size_t bytes);
 /* 1: what streams were given is done by nobody who does not wait for it; 0: as usual. */

@@ -21,6 +21,23 @@ struct ipc {
 #define MAGIC 0x46414b45495043ull
 _Static_assert(sizeof(struct ipc) <= sizeof(CUipcMemHandle), "it fits");
 
+static long asked;
+
+API long fake_cuda_asked(void)
+{
+    return __atomic_load_n(&asked, __ATOMIC_RELAXED);
+}
+
+API unsigned long long fake_cuda_mixed(size_t bytes)
+{
+    pthread_mutex_lock(&fake_lock);
+    void *p = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct thing *t = fake_make(PLAIN, (uintptr_t)p, bytes);
+    t->owner = fake_context(t->device);
+    pthread_mutex_unlock(&fake_lock);
+    return t->at;
+}
+
 API unsigned long long fake_cuda_other(int managed, size_t bytes)
 {
     pthread_mutex_lock(&fake_lock);
@@ -74,6 +91,7 @@ API CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *what, v
 {
     ENTER();
     const struct thing *t = thing_at(at);
+    __atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < n; i++)
         answer(what[i], to[i], t, at);
     LEAVE(CUDA_SUCCESS);

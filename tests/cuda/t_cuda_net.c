@@ -177,6 +177,61 @@ MP_TEST_N(words_by_the_network_alone, "2")
         words(mp);
 }
 
+/* Memory that is known already costs no question to the driver, wherever it is named. */
+MP_TEST_OPT(local_memory_is_known, .ranks = "2", .hosts = "AB", .only = MP_PROCS)
+{
+    char *h = gin_calloc(mp->comm, 2, 4096), *mine = malloc(8192);
+    char *gpu = gin_malloc_kind(mp->comm, GIN_KIND_CUDA, 4096);
+    EXPECT_OK(gin_local_register(mp->comm, mine, 8192));
+    if (gpu == NULL || !cuda_dev(mp, NULL))
+        return;
+    struct producer p = producer(mp, 0);
+    const char *const from[] = {h, mine + 4000, gpu};
+    memset(gpu, 3, 4096);
+    memset(mine, 2, 8192);
+    memset(h, 1, 4096);
+    quiet(&p);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    for (int i = 0; i < 3; i++) {
+        const long asked = fake_asked();
+        for (int k = 0; k < 20; k++) {
+            struct gin_i_op o = put_op(mp, 1 - mp->rank, h + 4096, h, 64);
+            o.flags |= GIN_I_DESC_LOCAL;
+            o.src_off = (uint64_t)(uintptr_t)from[i];
+            post(&p, &o);
+        }
+        quiet(&p);
+        EXPECT_EQ_INT(fake_asked() - asked, 0);
+        EXPECT_OK(gin_comm_barrier(mp->comm));
+        EXPECT_FILLED(h + 4096, 64, i + 1);
+        EXPECT_OK(gin_comm_barrier(mp->comm));
+    }
+    EXPECT_OK(gin_local_deregister(mp->comm, mine));
+    free(mine);
+}
+
+/* What begins in one kind of memory and ends in another one is refused whole. */
+MP_TEST_OPT(local_memory_is_of_one_kind, .ranks = "2", .hosts = "AB", .only = MP_PROCS)
+{
+    char *h = gin_calloc(mp->comm, 2, 4096);
+    if (!cuda_dev(mp, NULL))
+        return;
+    uint64_t gpu = fake_mixed(65536); /* a GPU's, behind which host memory lies */
+    struct producer p = producer(mp, 0);
+    struct gin_i_op o = put_op(mp, 1 - mp->rank, h + 4096, h, 64);
+    o.flags |= GIN_I_DESC_LOCAL;
+    o.src_off = gpu + 65536 - 64;
+    post(&p, &o);
+    quiet(&p);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    o.src_off += 8;
+    post(&p, &o);
+    expect_dead(&p, GIN_EINVAL, mp->rank, 2);
+    EXPECT_FAILS(gin_local_register(mp->comm, (void *)(uintptr_t)o.src_off, 64), GIN_EINVAL,
+                 "goes on in ordinary host memory");
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
 /* Each put is overwritten by the next; the strong signal is never before what it covers. */
 MP_TEST_OPT(strong_signals_keep_behind, .ranks = "2", .hosts = "AB")
 {

@@ -171,6 +171,9 @@ MP_TEST_N(refused, "1 2")
                  "my own memory");
     EXPECT_FAILS(PUT(b.dev, 0, 0, b.at, gin_at_local(mine), 8, gin_no_action()), GIN_EINVAL,
                  "ordinary host memory");
+    char *mixed = (char *)(uintptr_t)fake_mixed(4096);
+    EXPECT_FAILS(PUT(b.dev, 0, 0, b.at, gin_at_local(mixed + 4088), 16, gin_no_action()),
+                 GIN_EINVAL, "goes on in ordinary host memory");
     EXPECT_FAILS(PUT(b.dev, 0, 0, b.at, gin_at_local(NULL), 8, gin_no_action()), GIN_EINVAL,
                  "NULL");
     EXPECT_FAILS(PUT(b.dev, 0, 0, b.at, b.at, 8, gin_weak_inc(64)), GIN_ERANGE, "signal 64");
