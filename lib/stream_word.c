@@ -38,8 +38,9 @@ static int note_wait(struct gi_on_stream *o, uint32_t how, uint64_t value,
     return GIN_OK;
 }
 
-static int check_id(const struct gi_on_stream *o, uint32_t id)
+static int check_id(struct gi_on_stream *o, uint32_t id)
 {
+    o->job.id = id;
     if (id < o->d->reqs.signals)
         return GIN_OK;
     return gi_fail(GIN_ERANGE,
@@ -58,85 +59,79 @@ static int check_word(struct gi_on_stream *o, gin_at_t at)
     return st;
 }
 
-static int wait_slot(const char *call, const gin_devcomm_t *dev, uint32_t context, uint32_t id,
-                     uint32_t how, uint64_t value, const gin_wait_opt_t *opt, gin_stream_t stream)
+/* Enter for a slot signal, or, where there is one, a word. */
+static int enter(struct gi_on_stream *o, const char *call, enum gi_stream_kernel kernel,
+                 const gin_devcomm_t *dev, uint32_t context, uint32_t id, const gin_at_t *word,
+                 gin_stream_t stream)
+{
+    int st = gi_stream_enter(o, call, kernel, dev, context, false, stream);
+    if (st != GIN_OK)
+        return st;
+    return word != NULL ? check_word(o, *word) : check_id(o, id);
+}
+
+static int wait_for(const char *call, const gin_devcomm_t *dev, uint32_t context, uint32_t id,
+                    const gin_at_t *word, uint32_t how, uint64_t value, const gin_wait_opt_t *opt,
+                    gin_stream_t stream)
 {
     struct gi_on_stream o;
-    int st = gi_stream_enter(&o, call, GI_STREAM_WAIT, dev, context, false, stream);
-    if (st == GIN_OK)
-        st = check_id(&o, id);
+    int st = enter(&o, call, word != NULL ? GI_STREAM_WAIT_AT : GI_STREAM_WAIT, dev, context, id,
+                   word, stream);
     if (st == GIN_OK)
         st = note_wait(&o, how, value, opt);
-    o.job.id = id;
     return st == GIN_OK ? gi_stream_run(&o, 1) : st;
 }
 
-static int wait_word(const char *call, const gin_devcomm_t *dev, uint32_t context, gin_at_t at,
-                     uint32_t how, uint64_t value, const gin_wait_opt_t *opt, gin_stream_t stream)
+static int consume(const char *call, const gin_devcomm_t *dev, uint32_t context, uint32_t id,
+                   const gin_at_t *word, uint64_t n, gin_stream_t stream)
 {
     struct gi_on_stream o;
-    int st = gi_stream_enter(&o, call, GI_STREAM_WAIT_AT, dev, context, false, stream);
-    if (st == GIN_OK)
-        st = check_word(&o, at);
-    if (st == GIN_OK)
-        st = note_wait(&o, how, value, opt);
+    int st = enter(&o, call, GI_STREAM_CONSUME, dev, context, id, word, stream);
+    o.job.how = word != NULL;
+    o.job.value = n;
     return st == GIN_OK ? gi_stream_run(&o, 1) : st;
 }
 
 int gin_wait_signal_on_stream(const gin_devcomm_t *dev, uint32_t context, uint32_t id,
                               uint64_t least, gin_stream_t stream)
 {
-    return wait_slot("gin_wait_signal_on_stream", dev, context, id, GI_STREAM_AT_LEAST, least, NULL,
-                     stream);
+    return wait_for("gin_wait_signal_on_stream", dev, context, id, NULL, GI_STREAM_AT_LEAST, least,
+                    NULL, stream);
 }
 
 int gin_wait_signal_until_on_stream(const gin_devcomm_t *dev, uint32_t context, uint32_t id,
                                     gin_cmp_t cmp, uint64_t operand, const gin_wait_opt_t *opt,
                                     gin_stream_t stream)
 {
-    return wait_slot("gin_wait_signal_until_on_stream", dev, context, id,
-                     (uint32_t)cmp & 0x7fffffffu, operand, opt, stream);
+    return wait_for("gin_wait_signal_until_on_stream", dev, context, id, NULL,
+                    (uint32_t)cmp & 0x7fffffffu, operand, opt, stream);
 }
 
 int gin_wait_signal_at_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_at_t at,
                                  uint64_t least, const gin_wait_opt_t *opt, gin_stream_t stream)
 {
-    return wait_word("gin_wait_signal_at_on_stream", dev, context, at, GI_STREAM_AT_LEAST, least,
-                     opt, stream);
+    return wait_for("gin_wait_signal_at_on_stream", dev, context, 0, &at, GI_STREAM_AT_LEAST, least,
+                    opt, stream);
 }
 
 int gin_wait_signal_until_at_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_at_t at,
                                        gin_cmp_t cmp, uint64_t operand, const gin_wait_opt_t *opt,
                                        gin_stream_t stream)
 {
-    return wait_word("gin_wait_signal_until_at_on_stream", dev, context, at,
-                     (uint32_t)cmp & 0x7fffffffu, operand, opt, stream);
+    return wait_for("gin_wait_signal_until_at_on_stream", dev, context, 0, &at,
+                    (uint32_t)cmp & 0x7fffffffu, operand, opt, stream);
 }
 
 int gin_consume_signal_on_stream(const gin_devcomm_t *dev, uint32_t context, uint32_t id,
                                  uint64_t n, gin_stream_t stream)
 {
-    struct gi_on_stream o;
-    int st = gi_stream_enter(&o, "gin_consume_signal_on_stream", GI_STREAM_CONSUME, dev, context,
-                             false, stream);
-    if (st == GIN_OK)
-        st = check_id(&o, id);
-    o.job.id = id;
-    o.job.value = n;
-    return st == GIN_OK ? gi_stream_run(&o, 1) : st;
+    return consume("gin_consume_signal_on_stream", dev, context, id, NULL, n, stream);
 }
 
 int gin_consume_signal_at_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_at_t at,
                                     uint64_t n, gin_stream_t stream)
 {
-    struct gi_on_stream o;
-    int st = gi_stream_enter(&o, "gin_consume_signal_at_on_stream", GI_STREAM_CONSUME, dev, context,
-                             false, stream);
-    if (st == GIN_OK)
-        st = check_word(&o, at);
-    o.job.how = 1;
-    o.job.value = n;
-    return st == GIN_OK ? gi_stream_run(&o, 1) : st;
+    return consume("gin_consume_signal_at_on_stream", dev, context, 0, &at, n, stream);
 }
 
 /* ---- atomics ---- */
