@@ -374,7 +374,10 @@ void gi_core_dirty(struct gi_core_ctx *ctx, struct gi_core_peer *p);
 void gi_core_kick(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* push() it soon */
 void gi_core_push(struct gi_core_ctx *ctx, struct gi_core_peer *p); /* post what can be */
 int gi_core_push_all(struct gi_core_ctx *ctx);
-/* The next piece of an operation, by the home rail; a striped one's has at most `most` bytes. */
+/* Where the next piece of an operation goes on a rail, and its bytes, `most` or less. */
+int gi_core_next_piece(struct gi_core_ctx *ctx, uint32_t rail, const struct gi_core_op *op,
+                       uint64_t most, struct gi_core_place *at, uint64_t *len);
+/* Post it, by the home rail; a striped one's has at most `most` bytes. */
 int gi_core_post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read, uint64_t most);
 int gi_core_posted(struct gi_core_ctx *ctx, struct gi_core_peer *p, int st); /* notes EAGAIN */
 

@@ -43,34 +43,45 @@ static struct gi_net_mr *local_mr(const struct gi_core_ctx *ctx, const struct gi
     return op->region != NULL ? op->region->mr[ctx->rail] : NULL;
 }
 
+int gi_core_next_piece(struct gi_core_ctx *ctx, uint32_t rail, const struct gi_core_op *op,
+                       uint64_t most, struct gi_core_place *at, uint64_t *len)
+{
+    struct gi_core_peer *p = op->peer;
+    uint64_t left = op->bytes - op->offset;
+    int st = gi_core_locate(ctx->core, rail, gi_core_rank_of(ctx, p), op->window,
+                            op->off + op->offset, 1, at);
+    if (st != GIN_OK) {
+        gi_core_peer_fail(ctx, p, st, "a window was deregistered under an operation");
+        return st;
+    }
+    left = left < at->run ? left : at->run;
+    *len = left < most ? left : most;
+    return GIN_OK;
+}
+
 int gi_core_post_piece(struct gi_core_ctx *ctx, struct gi_core_op *op, bool read, uint64_t most)
 {
     struct gi_core_peer *p = op->peer;
     const struct gi_core_plan *plan = ctx->plan;
     struct gi_core_place at;
-    int rank = gi_core_rank_of(ctx, p);
-    uint64_t left = op->bytes - op->offset;
-    int st = gi_core_locate(ctx->core, ctx->rail, rank, op->window, op->off + op->offset, 1, &at);
-    if (st != GIN_OK) {
-        gi_core_peer_fail(ctx, p, st, "a window was deregistered under an operation");
+    uint64_t len;
+    int st = gi_core_next_piece(ctx, ctx->rail, op, most, &at, &len);
+    if (st != GIN_OK)
         return st;
-    }
-    uint64_t len = left < at.run ? left : at.run;
-    len = len < most ? len : most;
     bool counted = ctx->epochs != NULL && !read;
     if (counted && (st = gi_core_epoch_room(ctx, p)) != GIN_OK)
         return st;
     struct gi_core_chunk *c = gi_core_chunk_take(ctx, p);
     if (c == NULL)
         return GIN_EAGAIN;
-    bool last = len == left;
+    bool last = len == op->bytes - op->offset;
     bool delivered = plan->delivered && !read && !(ctx->mutate & GI_CORE_MUTATE_DELIVERED);
     /* What holds its doorbell back must be followed: where there is no room, nothing follows. */
     bool more = (!last || op->way == GI_CORE_WAY_NATIVE) && !op->striped &&
                 gi_core_has_room(ctx, p, len) && !(counted && gi_core_epoch_ends(ctx, p));
     bool imm =
         op->way == GI_CORE_WAY_IMM && (ctx->mutate & GI_CORE_MUTATE_LAST ? op->offset == 0 : last);
-    struct gi_net_io io = {.peer = rank,
+    struct gi_net_io io = {.peer = gi_core_rank_of(ctx, p),
                            .local = op->local + op->offset,
                            .mr = local_mr(ctx, op),
                            .key = at.key,

@@ -260,20 +260,15 @@ static int post_side(struct gi_core_side *s, struct gi_core_op *op, uint64_t mos
     struct gi_core_peer *p = op->peer;
     struct gi_core_chunk *c = s->free_chunks;
     struct gi_core_place at;
-    int rank = gi_core_rank_of(ctx, p);
-    uint64_t len = op->bytes - op->offset;
-    int st = gi_core_locate(ctx->core, s->rail, rank, op->window, op->off + op->offset, 1, &at);
-    if (st != GIN_OK) {
-        gi_core_peer_fail(ctx, p, st, "a window was deregistered under an operation");
+    uint64_t len;
+    most = most < s->caps->max_msg ? most : s->caps->max_msg;
+    int st = gi_core_next_piece(ctx, s->rail, op, most, &at, &len);
+    if (st != GIN_OK)
         return st;
-    }
     if (c == NULL)
         return GIN_EAGAIN;
-    len = len < most ? len : most;
-    len = len < at.run ? len : at.run;
-    len = len < s->caps->max_msg ? len : s->caps->max_msg;
     bool told = s->caps->dc == GI_NET_DC_YES && (ctx->mutate & GI_CORE_MUTATE_DELIVERED) == 0;
-    struct gi_net_io io = {.peer = rank,
+    struct gi_net_io io = {.peer = gi_core_rank_of(ctx, p),
                            .flags = told ? GI_NET_DELIVERED : 0,
                            .local = op->local + op->offset,
                            .mr = op->region != NULL ? op->region->mr[s->rail] : NULL,
