@@ -66,6 +66,8 @@ static int wait_for(struct gi_net_ring *x, const struct gi_net_peer *peer, uint6
         limit = now - *began < limit ? limit - (now - *began) : 1;
     for (uint32_t i = 0; !there_is(x, peer) && !is_dead(x) && i <= x->comm->spin; i++)
         gi_net_drive(x->comm, x->ctx);
+    if (is_dead(x)) /* there is room in it, and nobody takes what comes */
+        return dead(x, call);
     if (there_is(x, peer))
         return GIN_OK;
     gi_net_wait_for(&n, x->comm, limit,
@@ -78,7 +80,7 @@ static int wait_for(struct gi_net_ring *x, const struct gi_net_peer *peer, uint6
         st = gi_net_wait_step(&n);
     }
     gi_net_wait_end(&n);
-    if (is_dead(x) && !there_is(x, peer))
+    if (is_dead(x))
         return dead(x, call);
     if (st == GIN_OK || there_is(x, peer))
         return GIN_OK;

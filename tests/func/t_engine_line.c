@@ -184,6 +184,35 @@ MP_TEST_OPT(producers_of_a_crowded_peer_hear_of_the_end, .ranks = "3", .hosts = 
     dies(mp, PUTS, true);
 }
 
+/* Who waits for room in a ring that dies meanwhile has posted nothing: a dead one has room. */
+MP_TEST_OPT(nobody_posts_into_a_dead_ring, .ranks = "2", .hosts = "AB", .env = SPOILT)
+{
+    struct flood f = {.puts = 1};
+    pthread_t thread;
+    uint64_t *words = up(mp, GI_FAULT_PEER_WELL);
+    if (words == NULL)
+        return;
+    if (mp->rank == 0) {
+        const struct gi_devcomm *d = mp->g.dc->priv;
+        struct gi_net_ring *x = &d->rings[0];
+        struct gin_i_op op = {.op = 13, .peer = 1};
+        gi_core_enter(x->ctx); /* nobody takes anything */
+        for (uint32_t i = 0; i < x->ring.depth; i++, op.op = GIN_I_DESC_NOP)
+            EXPECT_OK(gi_net_ring_post(x, &op, "test"));
+        uint64_t full = gi_net_ring_mark(x);
+        f.g = mp->g;
+        f.words = words;
+        pthread_create(&thread, NULL, flood, &f);
+        usleep(5000);
+        gi_core_leave(x->ctx);
+        pthread_join(thread, NULL);
+        EXPECT_EQ_INT(f.status, GIN_EINVAL);
+        EXPECT_HAS(f.why, "gin_put_value: context 0 is dead");
+        EXPECT_EQ_U64(gi_net_ring_mark(x), full);
+    }
+    mp_barrier(mp);
+}
+
 /* ---- a ring with room for all of it ---- */
 
 #define DEEP  1024u
