@@ -25,6 +25,19 @@ struct until {
     bool posted; /* ... and that is all */
 };
 
+/*
+ * Looks of a thread (opt->poll) that follow each other are one wait: the first one says until
+ * where, or it would never end while other threads go on posting. It is given up when this thread
+ * posts, or waits for something else.
+ */
+struct looks {
+    uint64_t serial; /* of the device communicator; 0: none is under way */
+    uint32_t index, context, posts;
+    struct until until;
+};
+static _Thread_local struct looks looks;
+_Thread_local uint32_t gi_net_posts;
+
 /* By the context's owner. */
 static uint64_t mark_now(struct gi_core_ctx *ctx, int world)
 {
@@ -160,6 +173,27 @@ static int fence_beside(const gin_t *g, uint32_t c, int world, const gin_wait_op
     return st;
 }
 
+static bool goes_on(const gin_t *g, int world, enum gin_i_flush_what what, uint32_t c)
+{
+    const struct until *u = &looks.until;
+    return looks.serial == g->dc->serial && looks.index == g->ctx->index && looks.context == c &&
+           looks.posts == gi_net_posts && u->world == world && u->what == what;
+}
+
+/* Once; GIN_EAGAIN: not yet. */
+static int look_once(const gin_t *g, uint32_t c, int world, enum gin_i_flush_what what,
+                     const char *call)
+{
+    const struct gi_devcomm *d = gi_devcomm_of(g);
+    struct until u = goes_on(g, world, what, c) ? looks.until : all_so_far(g, d, c, world, what);
+    u.g = g;
+    looks.serial = 0;
+    int st = wait_until(&u, d->comm, 0, true, call);
+    if (st == GIN_EAGAIN)
+        looks = (struct looks){g->dc->serial, g->ctx->index, c, gi_net_posts, u};
+    return st;
+}
+
 static int complete_one(const gin_t *g, uint32_t c, int world, enum gin_i_flush_what what,
                         const gin_wait_opt_t *opt, const char *call)
 {
@@ -170,8 +204,10 @@ static int complete_one(const gin_t *g, uint32_t c, int world, enum gin_i_flush_
                                   : gi_net_post_fence(g, d->net[c], world, call);
         return st == GIN_OK && d->net_beside ? fence_beside(g, c, world, opt, call) : st;
     }
+    if (opt != NULL && opt->poll)
+        return look_once(g, c, world, what, call);
     struct until u = all_so_far(g, d, c, world, what);
-    return wait_until(&u, d->comm, ns, opt != NULL && opt->poll, call);
+    return wait_until(&u, d->comm, ns, false, call);
 }
 
 int gi_net_complete(const gin_t *g, int world, enum gin_i_flush_what what,
@@ -186,7 +222,10 @@ int gi_net_complete(const gin_t *g, int world, enum gin_i_flush_what what,
         return st;
     if (g->ctx->index != GIN_ALL_CONTEXTS)
         return complete_one(g, g->ctx->index, peer, what, opt, call);
-    for (uint32_t c = 0; st == GIN_OK && c < d->reqs.contexts; c++)
+    /* Those before the one that the last look stopped at were complete then. */
+    bool poll = opt != NULL && opt->poll && what != GIN_I_FENCE;
+    uint32_t first = poll && goes_on(g, peer, what, looks.context) ? looks.context : 0;
+    for (uint32_t c = first; st == GIN_OK && c < d->reqs.contexts; c++)
         st = complete_one(g, c, peer, what, opt, call);
     return st;
 }

@@ -21,4 +21,7 @@ int gi_net_drain(const gin_t *g, int world, const char *call);
  * operation. A barrier (g is NULL) has chosen that rank itself, and wants the first cause. */
 int gi_net_failure(const gin_t *g, struct gi_core_ctx *ctx, int world, int st, const char *call);
 
+/* Operations of this thread, for looks that follow each other (net_done.c). */
+extern _Thread_local uint32_t gi_net_posts;
+
 #endif

@@ -96,6 +96,7 @@ int gi_net_post_fence(const gin_t *g, struct gi_core_ctx *ctx, int world, const 
  */
 static int note_near(const gin_t *g, int world, int st)
 {
+    gi_net_posts++;
     if (GIN_UNLIKELY(g->lsa_of[world] >= 0) && GIN_LOAD_RELAXED(&g->ctx->near_net) == 0) {
         GIN_STORE_RELAXED(&g->ctx->near_net, 1);
         GIN_STORE_RELAXED(&g->dc->all.near_net, 1);
