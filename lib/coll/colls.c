@@ -124,11 +124,16 @@ int gi_colls_open(struct gi_devcomm *d, uint64_t off, struct gi_colls **colls)
         memset(a->index, 0, a->count * sizeof(*a->index));
     for (uint32_t i = 0; st == GIN_OK && i < a->count; i++)
         st = index_open(a, i);
-    if (st == GIN_OK)
-        *colls = a;
-    else
+    if (st != GIN_OK) {
         gi_colls_close(a);
-    return st;
+        return st;
+    }
+    gi_info("coll", "%u collective%s, messages of %llu bytes, %s, %s", a->count,
+            a->count == 1 ? "" : "s", (unsigned long long)a->slot,
+            a->flat ? "all members directly" : "by way of hosts where there are several",
+            a->rank_order ? "in the order of ranks" : "in any order");
+    *colls = a;
+    return GIN_OK;
 }
 
 void gi_colls_close(struct gi_colls *a)
