@@ -227,7 +227,7 @@ static void describe(struct gi_net *n, const struct ballot *b)
     if (n->n_domains > 1)
         snprintf(rails, sizeof(rails), ", %u rails%s", n->n_domains,
                  gi_core_stripes(n->core) ? ", large puts by all" : "");
-    snprintf(n->how, sizeof(n->how), "%.45s (%.31s)%s: %.75s", b->provider, b->version, rails,
+    snprintf(n->how, sizeof(n->how), "%.45s (%.31s)%s: %.110s", b->provider, b->version, rails,
              gi_core_strategy(n->core, 0));
     gi_info("net", "network up: %s", n->how);
 }

@@ -44,7 +44,7 @@ struct gi_net {
     struct gi_net_heap cuda_heap; /* where some rank registers it */
     struct gi_net_stage *stage;   /* net_stage.c */
     struct gi_net_gpu gpu;        /* net_gpu.c */
-    char how[192];                /* provider, version and strategy, for people */
+    char how[240];                /* provider, version and strategy, for people */
 
     struct gi_net_driver *drivers; /* net_drive.c */
     uint32_t n_drivers;

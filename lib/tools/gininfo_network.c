@@ -32,7 +32,7 @@ const char *info_class(const struct gi_net_caps *c, const char **means)
 {
     bool native = c->amo == GI_NET_AMO_NATIVE;
     if (native && c->amo_ordered)
-        return *means = "ordered, with atomics of its own", "A";
+        return *means = "atomics of its own, which stay behind writes", "A";
     if (c->waw_bytes != 0 && c->saw)
         return *means = "ordered; signals ride in immediates or in messages", "B";
     if (native && c->amo_fence)

@@ -74,6 +74,8 @@ if ./gininfo --check | grep -q '^  network .* pass'; then
     if [ -x ./ginrun ]; then
         has "job with no such device" 0 '^  net .* no: .*GINSHMEM_NIC=nope' \
             env GINSHMEM_NIC=nope ./ginrun -n 2 -H 2 ./gininfo --job
+        has "how signals go, to the end" 0 '^  net .* yes: .*; strong: once delivered$' \
+            env GINSHMEM_TEST_NET=class=C,dc=0 ./ginrun -n 2 -H 2 ./gininfo --job
     fi
 fi
 has "RDMA devices" 0 '^rdma$' ./gininfo
