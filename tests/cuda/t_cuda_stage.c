@@ -83,18 +83,62 @@ static void update_words(struct mp *mp, gin_at_t at, const uint64_t *word)
     meet(mp);
 }
 
+static gin_at_t word_at(gin_at_t first, int i)
+{
+    return (gin_at_t){first.win, first.off + 8 * (uint64_t)i};
+}
+
+/* The other kinds, with data and without, of both widths; the far, the near and the owner mixed. */
+static void update_all_kinds(struct mp *mp, gin_at_t at, const uint64_t *word)
+{
+    const gin_t *g = &mp->g;
+    gin_team_t w = gin_world(g);
+    gin_group_t me = gin_thread();
+    const uint64_t bit = (uint64_t)1 << mp->rank, all = ((uint64_t)1 << mp->size) - 1;
+    const uint64_t value = 100 + (uint64_t)mp->rank;
+    uint64_t old = 0;
+    uint32_t old32 = 0;
+    EXPECT_OK(gin_put_value(g, me, w, 0, word_at(at, 16 + mp->rank), value, 8,
+                            gin_weak_add_at(word_at(at, 3), 7)));
+    EXPECT_OK(gin_amo_or(g, me, w, 0, word_at(at, 4), bit));
+    EXPECT_OK(gin_amo_xor(g, me, w, 0, word_at(at, 5), bit));
+    EXPECT_OK(gin_amo_add32(g, me, w, 0, word_at(at, 6), 3));
+    EXPECT_OK(gin_amo_fetch_add32(g, me, w, 0, (gin_at_t){at.win, at.off + 8 * 6 + 4}, 2, &old32));
+    EXPECT(old32 < 2 * (uint32_t)mp->size && old32 % 2 == 0);
+    EXPECT_OK(gin_signal(g, me, w, 0, gin_set_at(word_at(at, 8 + mp->rank), value)));
+    EXPECT_OK(gin_amo_swap(g, me, w, 0, word_at(at, 24 + mp->rank), value, &old));
+    EXPECT_EQ_U64(old, 0);
+    EXPECT_OK(gin_quiet(g, me));
+    meet(mp);
+    for (int r = 0; mp->rank == 0 && r < mp->size; r++) {
+        EXPECT_EQ_U64(at_word(&word[8 + r]), 100 + (uint64_t)r);
+        EXPECT_EQ_U64(at_word(&word[16 + r]), 100 + (uint64_t)r);
+        EXPECT_EQ_U64(at_word(&word[24 + r]), 100 + (uint64_t)r);
+    }
+    if (mp->rank == 0) {
+        EXPECT_EQ_U64(at_word(&word[3]), 7 * (uint64_t)mp->size);
+        EXPECT_EQ_U64(at_word(&word[4]), all);
+        EXPECT_EQ_U64(at_word(&word[5]), all);
+        EXPECT_EQ_U64(at_word(&word[6]), ((uint64_t)mp->size * 2 << 32) + 3 * (uint64_t)mp->size);
+    }
+    meet(mp);
+}
+
+#define WORDS (32 * sizeof(uint64_t))
+
 static void words(struct mp *mp, unsigned flags, gin_devcomm_reqs_t *reqs)
 {
     gin_window_t win;
     if (!mp_net(mp, reqs))
         return;
-    uint64_t *word = (uint64_t *)(void *)block(mp, GIN_KIND_CUDA, 64);
+    uint64_t *word = (uint64_t *)(void *)block(mp, GIN_KIND_CUDA, WORDS);
     if (word == NULL)
         return;
-    memset(word, 0, 64);
-    EXPECT_OK(gin_window_register(mp->comm, word, 64, flags, &win));
+    memset(word, 0, WORDS);
+    EXPECT_OK(gin_window_register(mp->comm, word, WORDS, flags, &win));
     meet(mp);
     update_words(mp, gin_at(win, 0), word);
+    update_all_kinds(mp, gin_at(win, 0), word);
     EXPECT_OK(gin_window_deregister(mp->comm, win));
     EXPECT_OK(gin_free(mp->comm, word));
 }
