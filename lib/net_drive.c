@@ -117,13 +117,13 @@ static uint32_t leave_it(uint32_t looks, bool rings)
     return (uint32_t)(ns / OFTEN_NS);
 }
 
-/* A microsecond. */
-static void stand_back(bool crowded)
+/* A microsecond; with a thread that wants the core, its turn. */
+static void stand_back(bool crowded, bool spare)
 {
-    if (crowded)
-        gi_os_yield();
     for (int i = 0; i < 64 && !crowded; i++)
         GIN_PAUSE();
+    if (crowded || !spare)
+        gi_os_yield();
 }
 
 static void *run(void *arg)
@@ -149,7 +149,7 @@ static void *run(void *arg)
         if (driven != 0 && (!rings || no_core || spare))
             few = leave_it(driven, rings && !no_core);
         else if (others != GI_CORE_NOBODY)
-            stand_back(crowded);
+            stand_back(crowded, spare);
         else if (idle != 0 && rest(t, idle, crowded))
             idle = 0;
     }
