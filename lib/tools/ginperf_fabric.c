@@ -228,12 +228,29 @@ static size_t whole(size_t bytes)
     return bytes < 8 ? 8 : bytes & ~(size_t)7;
 }
 
-/* Write `bytes` that end in the number; the last one is waited for. */
+/* At the end of the bytes. Without order they go first, and elsewhere, for a late part of them must
+ * not come down on a later number; nor a number on the next one, which has another place: two may
+ * be under way where both ranks send. */
+static size_t place(uint64_t number, size_t bytes)
+{
+    return bare.ordered ? bytes - 8 : 64 * (number & 1);
+}
+
+/* Write `bytes` and the number; the last one is waited for. */
 static void send_number(uint64_t number, size_t bytes, bool last)
 {
+    uint64_t flags = last ? FI_COMPLETION : 0;
+    size_t at = place(number, bytes);
     drain();
-    memcpy(bare.last + bytes - 8, &number, 8);
-    write_all(bare.last, bare.in, bytes, last ? FI_COMPLETION : 0);
+    memcpy(bare.last + at, &number, 8);
+    if (bare.ordered) {
+        write_all(bare.last, bare.in, bytes, flags);
+    } else {
+        if (bytes > 8)
+            write_all(bare.out, bare.room, bytes - 8, FI_DELIVERY_COMPLETE | FI_COMPLETION);
+        drain();
+        write_all(bare.last + at, bare.in + at, 8, flags);
+    }
     if (last)
         drain();
 }
@@ -248,7 +265,7 @@ static void await_word(const void *at, uint64_t number)
 
 static void await_number(uint64_t number, size_t bytes)
 {
-    await_word(bare.in + bytes - 8, number);
+    await_word(bare.in + place(number, bytes), number);
 }
 
 /* ---- what a put with a weak signal is made of ---- */
