@@ -218,7 +218,10 @@ static void gpu_net(const gin_comm_t *comm, gin_caps_t *c)
         set(c, GIN_CAP_GPU_NET, 0, "no memory to stage it by");
     else
         set(c, GIN_CAP_GPU_NET, 1, "%s%.134s",
-            n->gpu.way == GI_NET_GPU_STAGE ? "staged through the host: " : "", n->gpu.why);
+            n->gpu.way != GI_NET_GPU_STAGE ? ""
+            : gi_net_stage_by_cpu(n)       ? "staged through the host, GDRCopy for few bytes: "
+                                           : "staged through the host: ",
+            n->gpu.why);
 }
 
 static uint64_t live_devcomms(const gin_comm_t *comm)

@@ -172,6 +172,8 @@ static void set_cuda_window(gin_comm_t *comm, uint64_t bytes)
 void gi_net_cuda_heap_grown(gin_comm_t *comm, uint64_t size)
 {
     struct gi_net *n = comm->net;
+    if (n != NULL && comm->cuda != NULL && comm->cuda->gpu != NULL)
+        gi_net_stage_heap(n, size);
     if (n == NULL || !n->gpu.direct || n->cuda_heap.chunks == NULL || size <= n->cuda_heap.covered)
         return;
     if (add_chunk(comm, &n->cuda_heap, gi_cuda_heap_base(comm->cuda), size, true) != NULL)
@@ -184,10 +186,9 @@ void gi_net_cuda_heap(gin_comm_t *comm)
     struct gi_net *n = comm->net;
     const struct gi_cuda *c = comm->cuda;
     uint64_t bytes = c->map->stride - GI_CONTROL_CUDA;
-    if (n->gpu.direct) {
-        gi_net_cuda_heap_grown(comm, gi_heap_size(c->heap));
+    gi_net_cuda_heap_grown(comm, gi_heap_size(c->heap));
+    if (n->gpu.direct)
         return;
-    }
     if (n->cuda == NULL)
         n->cuda = open_gpu(comm, gi_cuda_heap_base(c), c->devices[comm->rank] < 0 ? 0 : bytes);
     if (n->cuda != NULL)
@@ -203,6 +204,8 @@ void gi_net_reg_open(gin_comm_t *comm, struct gi_registration *reg)
     bool none = gpu && (mine == 0 || comm->cuda->devices[comm->rank] < 0);
     if (gpu && !gi_core_stages(comm->net->core))
         return; /* on all ranks */
+    if (gpu && !none)
+        gi_net_stage_map(comm->net, mine, reg->bytes);
     reg->net = gpu ? open_gpu(comm, mine, none ? 0 : reg->bytes)
                    : open_host(comm, (void *)(uintptr_t)mine, reg->bytes);
 }
@@ -211,6 +214,8 @@ void gi_net_reg_close(gin_comm_t *comm, struct gi_registration *reg)
 {
     if (comm->net != NULL && reg->net != NULL)
         gi_core_region_close(comm->net->core, reg->net);
+    if (comm->net != NULL && reg->gpu)
+        gi_net_stage_unmap(comm->net, reg->addr[comm->rank]);
     reg->net = NULL;
 }
 

@@ -7,6 +7,8 @@
  */
 #include <stdlib.h>
 
+#include "cuda/gdr.h"
+#include "cuda/rdma.h"
 #include "cuda_up.h"
 #include "net_up.h"
 #include "window_impl.h"
@@ -14,6 +16,11 @@
 #define STREAMS  4u
 #define PATIENCE 100000u /* looks at a stamp between two at the GPU */
 #define STAMPS   4096u   /* bytes for them behind the slabs */
+
+/* Most bytes that the CPU copies by GDRCopy, to the GPU and from there: reads take long. */
+#define CPU_WRITES 8192u
+#define CPU_READS  256u
+#define AT_ONCE    UINT64_MAX /* ticket of such a copy */
 
 struct stream {
     _Alignas(64) atomic_flag used;
@@ -28,13 +35,29 @@ struct gi_net_stage {
     void *memory;       /* slabs, then a line of stamps per stream */
     uint64_t *stamps, stamps_addr;
     _Atomic uint32_t next, looks;
+    struct gi_gdr *gdr;   /* NULL: the GPU copies everything */
+    uint64_t gdr_covered; /* bytes of the GPU heap that were to be mapped */
 };
 
 #define LINE 8u /* words */
 
+/* Host memory is slabs. */
+static bool copied_by_cpu(const struct gi_net_stage *g, uint64_t to, uint64_t from, uint64_t bytes)
+{
+    bool reads = to - (uint64_t)(uintptr_t)g->memory < gi_core_stage_bytes();
+    if (g->gdr == NULL || bytes > (reads ? CPU_READS : CPU_WRITES))
+        return false;
+    return reads ? gi_gdr_read(g->gdr, (void *)(uintptr_t)to, from, bytes)
+                 : gi_gdr_write(g->gdr, to, (const void *)(uintptr_t)from, bytes);
+}
+
 static int copy(void *arg, uint64_t to, uint64_t from, uint64_t bytes, uint64_t *ticket)
 {
     struct gi_net_stage *g = arg;
+    if (copied_by_cpu(g, to, from, bytes)) {
+        *ticket = AT_ONCE;
+        return GIN_OK;
+    }
     uint32_t i = atomic_fetch_add_explicit(&g->next, 1, memory_order_relaxed) % STREAMS;
     struct stream *s = &g->stream[i];
     if (atomic_flag_test_and_set_explicit(&s->used, memory_order_acquire))
@@ -50,6 +73,8 @@ static int copy(void *arg, uint64_t to, uint64_t from, uint64_t bytes, uint64_t 
 static int done(void *arg, uint64_t ticket)
 {
     struct gi_net_stage *g = arg;
+    if (ticket == AT_ONCE)
+        return 1;
     if (GIN_LOAD_ACQUIRE(&g->stamps[ticket % STREAMS * LINE]) >= ticket / STREAMS)
         return 1;
     uint32_t looks = atomic_fetch_add_explicit(&g->looks, 1, memory_order_relaxed);
@@ -80,6 +105,7 @@ void gi_net_stage_down(struct gi_net *n)
     struct gi_net_stage *g = n->stage;
     if (g == NULL)
         return;
+    gi_gdr_close(g->gdr);
     for (uint32_t i = 0; g->gpu != NULL && i < STREAMS; i++)
         gi_gpu_stream_close(g->gpu, g->stream[i].stream);
     if (g->gpu != NULL)
@@ -88,6 +114,20 @@ void gi_net_stage_down(struct gi_net *n)
         free(g->memory);
     free(g);
     n->stage = NULL;
+}
+
+/* What the CPU writes must be there before the signal that tells of it. */
+static void open_gdr(struct gi_net_stage *g)
+{
+    const struct gi_env *env = &g->comm->env;
+    char why[120];
+    if (env->disable_gdrcopy)
+        snprintf(why, sizeof(why), "GINSHMEM_DISABLE_GDRCOPY=1");
+    else if (gi_gpu_rdma_order(g->gpu) != GI_GPU_ORDER_KEPT)
+        snprintf(why, sizeof(why), "the GPU does not keep the order of what comes over PCIe");
+    else
+        g->gdr = gi_gdr_open(env->test_libgdr, why, sizeof(why));
+    gi_info("net", "GDRCopy: %s", g->gdr != NULL ? "small copies are the CPU's" : why);
 }
 
 static int pin(struct gi_net_stage *g, uint64_t slabs)
@@ -100,7 +140,35 @@ static int pin(struct gi_net_stage *g, uint64_t slabs)
     g->stamps_addr = addr + slabs;
     for (uint32_t i = 0; st == GIN_OK && i < STREAMS; i++)
         st = gi_gpu_stream_open(g->gpu, &g->stream[i].stream);
+    if (st == GIN_OK)
+        open_gdr(g);
     return st;
+}
+
+bool gi_net_stage_by_cpu(const struct gi_net *n)
+{
+    return n->stage != NULL && n->stage->gdr != NULL;
+}
+
+void gi_net_stage_map(const struct gi_net *n, uint64_t addr, uint64_t bytes)
+{
+    if (gi_net_stage_by_cpu(n))
+        (void)gi_gdr_map(n->stage->gdr, addr, bytes);
+}
+
+void gi_net_stage_unmap(const struct gi_net *n, uint64_t addr)
+{
+    if (gi_net_stage_by_cpu(n))
+        gi_gdr_unmap(n->stage->gdr, addr);
+}
+
+void gi_net_stage_heap(const struct gi_net *n, uint64_t size)
+{
+    struct gi_net_stage *g = n->stage;
+    if (!gi_net_stage_by_cpu(n) || size <= g->gdr_covered)
+        return;
+    gi_net_stage_map(n, gi_cuda_heap_base(g->comm->cuda) + g->gdr_covered, size - g->gdr_covered);
+    g->gdr_covered = size;
 }
 
 static int make(gin_comm_t *comm, struct gi_net_stage **stage)

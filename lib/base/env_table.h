@@ -72,6 +72,8 @@ GI_ENV(stripe, STRIPE, SIZE, "512K", 0, INT64_MAX,
 GI_ENV(gpu_net, GPU_NET, WORD, "auto", 0, 0,
        "auto|dmabuf|hmem|stage -- how GPU memory gets to the network: auto tries to register it by "
        "DMA-BUF, then by FI_HMEM, else copies through the host; others are taken or refused")
+GI_ENV(disable_gdrcopy, DISABLE_GDRCOPY, BOOL, "0", 0, 1,
+       "leave small copies of staged GPU memory to the GPU, though GDRCopy is installed")
 GI_ENV(engine_threads, ENGINE_THREADS, COUNT, "1", 1, 64,
        "threads that drive the network; each serves its share of the contexts")
 GI_ENV(strategy, STRATEGY, WORD, "s", 0, 0,
@@ -89,4 +91,5 @@ GI_ENV(signal_dump, SIGNAL_DUMP, BOOL, "1", 0, 1,
        "SIGUSR1 prints who waits for what, unless the program handles it")
 GI_ENV(test_net, TEST_NET, TEXT, "", 0, 0,
        "for tests: what to spoil the network with, such as class=C,hold=8,early=1,seed=7")
+GI_ENV(test_libgdr, TEST_LIBGDR, TEXT, "", 0, 0, "for tests: library to open as GDRCopy's")
 GI_ENV(test_libcuda, TEST_LIBCUDA, TEXT, "", 0, 0, "for tests: library to open as CUDA's driver")

@@ -86,6 +86,7 @@ enum info_state info_check_gpu_memory(char *why, size_t n);
 enum info_state info_check_multimem(char *why, size_t n);
 enum info_state info_check_dmabuf(char *why, size_t n);
 enum info_state info_check_peermem(char *why, size_t n);
+enum info_state info_check_gdrcopy(char *why, size_t n);
 enum info_state info_check_pmix(char *why, size_t n);
 enum info_state info_check_pmi2(char *why, size_t n);
 enum info_state info_check_namespaces(char *why, size_t n);

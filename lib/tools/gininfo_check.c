@@ -232,6 +232,7 @@ static const struct feature {
     {"multimem", false, info_check_multimem},
     {"DMA-BUF", false, info_check_dmabuf},
     {"nvidia-peermem", false, info_check_peermem},
+    {"GDRCopy", false, info_check_gdrcopy},
     {"PMIx", false, info_check_pmix},
     {"PMI-2", false, info_check_pmi2},
     {"namespaces", false, info_check_namespaces},

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/os.h"
+#include "cuda/gdr.h"
 #include "lib/tools/gininfo.h"
 #include "transport/ofi/ofi_info.h"
 
@@ -166,6 +167,16 @@ enum info_state info_check_peermem(char *why, size_t n)
         there, why, n, "the module is loaded; for GPU memory by FI_HMEM",
         "the module is not loaded; without it GPU memory goes as DMA-BUF or is copied through the "
         "host");
+}
+
+enum info_state info_check_gdrcopy(char *why, size_t n)
+{
+    char reason[120] = "";
+    struct gi_gdr *g = gi_gdr_open("", reason, sizeof(reason));
+    bool there = g != NULL;
+    gi_gdr_close(g);
+    return info_said(there, why, n, "the CPU copies a few bytes of staged GPU memory",
+                     reason[0] != 0 ? reason : "not there");
 }
 
 /* ---- launchers and tools ---- */

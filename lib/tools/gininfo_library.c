@@ -6,6 +6,7 @@
 #include <ginshmem.h>
 #include "base/env.h"
 #include "boot/boot_impl.h"
+#include "cuda/gdr.h"
 #include "lib/tools/gininfo.h"
 #include "transport/ofi/ofi_info.h"
 
@@ -47,6 +48,14 @@ static void cuda_driver(void)
     dlclose(lib);
 }
 
+static void gdrcopy(void)
+{
+    char why[120] = "";
+    struct gi_gdr *g = gi_gdr_open("", why, sizeof(why));
+    info_add("library", "GDRCopy", g != NULL ? INFO_YES : INFO_NO, NULL, "%s", why);
+    gi_gdr_close(g);
+}
+
 void info_library(void)
 {
     char text[32];
@@ -65,6 +74,7 @@ void info_library(void)
     built_with("CUDA", GI_HAVE_CUDA, "configured without nvcc");
     built_with("jansson", GI_HAVE_JANSSON, "configured without it; --json is not to be had");
     cuda_driver();
+    gdrcopy();
     providers();
 }
 

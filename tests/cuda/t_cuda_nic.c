@@ -145,8 +145,7 @@ MP_TEST_OPT(a_provider_that_may_call_cuda, .ranks = "2", .hosts = "AB", .only = 
 }
 
 /* The GPU is told of what arrived before a signal tells of it. */
-MP_TEST_OPT(flushed_before_signals, .ranks = "2", .hosts = "AB", .only = MP_PROCS,
-            .env = NET "dmabuf=1,dc=0 FAKE_CUDA_RDMA=flush")
+static void flushed(struct mp *mp)
 {
     const gin_t *g = &mp->g;
     if (!up(mp, "flushed before signals"))
@@ -168,6 +167,18 @@ MP_TEST_OPT(flushed_before_signals, .ranks = "2", .hosts = "AB", .only = MP_PROC
         EXPECT(fake_flushes() > before);
         meet(mp);
     }
+}
+
+MP_TEST_OPT(flushed_before_signals, .ranks = "2", .hosts = "AB", .only = MP_PROCS,
+            .env = NET "dmabuf=1,dc=0 FAKE_CUDA_RDMA=flush")
+{
+    flushed(mp);
+}
+
+MP_TEST_OPT(flushed_before_messages, .ranks = "2", .hosts = "AB", .only = MP_PROCS,
+            .env = NET "imm=0,dmabuf=1,dc=0 FAKE_CUDA_RDMA=flush")
+{
+    flushed(mp);
 }
 
 MP_TEST_OPT(signals_do_not_wait_for_a_flush, .ranks = "2", .hosts = "AB", .only = MP_PROCS,
@@ -276,13 +287,15 @@ MP_TEST_OPT(one_part_is_staged, .ranks = "2", .hosts = "AB", .only = MP_PROCS,
 {
     const gin_t *g = &mp->g;
     const size_t n = 64 * K;
-    const uint64_t edge = 4u << 20;
+    gin_heap_usage_t heap_now = {.size_of = sizeof(heap_now)};
     if (!up(mp, "DMA-BUF"))
         return;
+    EXPECT_OK(gin_heap_usage(mp->comm, GIN_KIND_CUDA, &heap_now));
+    const uint64_t edge = heap_now.size;
     char *src = block(mp, GIN_KIND_CUDA, n), *back = block(mp, GIN_KIND_CUDA, n);
     if (mp->rank == 1)
         fake_fail("cuMemGetHandleForAddressRange", 1, 801);
-    char *more = block(mp, GIN_KIND_CUDA, 3900 * K);
+    char *more = block(mp, GIN_KIND_CUDA, edge);
     if (more == NULL)
         return;
     gin_at_t heap = gin_at_ptr(g, src), at = {heap.win, edge - n / 2};

@@ -199,6 +199,100 @@ MP_TEST_OPT(order_unordered, .ranks = "2", .only = MP_PROCS, .hosts = "AB",
     order(mp);
 }
 
+/* ---- a few bytes by GDRCopy ---- */
+
+#define GDR "GINSHMEM_TEST_LIBGDR=" FAKE_GDR
+
+static long gdr_copies(void)
+{
+    void *library = dlopen(FAKE_GDR, RTLD_NOW | RTLD_NOLOAD);
+    long (*copies)(void) = NULL;
+    if (library == NULL)
+        return 0;
+    *(void **)&copies = dlsym(library, "fake_gdr_copies");
+    dlclose(library);
+    return copies();
+}
+
+static bool says(struct mp *mp, const char *text)
+{
+    gin_caps_t caps = {.size = sizeof(caps)};
+    EXPECT_OK(gin_query(mp->comm, &caps));
+    return strstr(caps.cap[GIN_CAP_GPU_NET].reason, text) != NULL;
+}
+
+MP_TEST_OPT(few_bytes_by_the_cpu, .ranks = "2 3", .hosts = "ABC", .env = GDR)
+{
+    all_kinds(mp, NULL);
+    EXPECT(says(mp, "GDRCopy"));
+    EXPECT(gdr_copies() >= 3);
+}
+
+MP_TEST_OPT(words_by_the_cpu, .ranks = "2", .hosts = "AB", .env = GDR)
+{
+    long before = gdr_copies();
+    words(mp, 0, NULL);
+    if (mp->rank == 0)
+        EXPECT(gdr_copies() >= before + 2 * mp_rounds(mp, 20));
+}
+
+/* The heap grows, and windows come and go. */
+MP_TEST_OPT(memory_that_is_mapped_later, .ranks = "2", .hosts = "AB", .only = MP_PROCS, .env = GDR)
+{
+    const gin_t *g = &mp->g;
+    fake_use(mp->rank % 2);
+    if (!mp_net(mp, NULL))
+        return;
+    char *src = block(mp, GIN_KIND_CUDA, 64), *more = block(mp, GIN_KIND_CUDA, 6000 * K);
+    unsigned long long base = 0;
+    for (uint64_t i = 1; i <= 80; i++) {
+        gin_window_t win;
+        if (i % 16 == 1)
+            EXPECT(((int (*)(void *, size_t))fake("cuMemAlloc_v2"))(&base, 300 * K) == 0);
+        char *p = (char *)(uintptr_t)(base + i * 1000);
+        EXPECT_OK(gin_window_register(mp->comm, p, 100, 0, &win));
+        mp_poison(src, 64, seed_of(i, mp->rank));
+        meet(mp);
+        long before = gdr_copies();
+        EXPECT_OK(gin_put(g, gin_thread(), gin_world(g), right(mp), gin_at(win, 8),
+                          gin_at_ptr(g, src), 64, gin_strong_inc(1)));
+        EXPECT_OK(gin_put(g, gin_thread(), gin_world(g), right(mp), gin_at_ptr(g, more + 5900 * K),
+                          gin_at_ptr(g, src), 64, gin_strong_inc(1)));
+        EXPECT_OK(gin_wait_signal(g, gin_thread(), 1, 2 * i));
+        EXPECT(gdr_copies() >= before + 2);
+        MP_CHECK_PATTERN(p + 8, 64, seed_of(i, left(mp)));
+        MP_CHECK_PATTERN(more + 5900 * K, 64, seed_of(i, left(mp)));
+        meet(mp);
+        EXPECT_OK(gin_window_deregister(mp->comm, win));
+    }
+}
+
+static void by_the_gpu(struct mp *mp)
+{
+    all_kinds(mp, NULL);
+    EXPECT(!says(mp, "GDRCopy"));
+    EXPECT_EQ_INT(gdr_copies(), 0);
+}
+
+MP_TEST_OPT(gdrcopy_without_its_module, .ranks = "2", .hosts = "AB", .only = MP_PROCS,
+            .env = GDR " FAKE_GDR=unloaded")
+{
+    by_the_gpu(mp);
+}
+
+MP_TEST_OPT(gdrcopy_switched_off, .ranks = "2", .hosts = "AB", .only = MP_PROCS,
+            .env = GDR " GINSHMEM_DISABLE_GDRCOPY=1")
+{
+    by_the_gpu(mp);
+}
+
+/* What the CPU writes there may be seen behind the signal. */
+MP_TEST_OPT(gdrcopy_without_order, .ranks = "2", .hosts = "AB", .only = MP_PROCS,
+            .env = GDR " FAKE_CUDA_RDMA=flush")
+{
+    by_the_gpu(mp);
+}
+
 /* ---- more than there are slabs ---- */
 
 MP_TEST_OPT(many_at_a_time, .ranks = "3", .hosts = "ABC", .only = MP_PROCS)
