@@ -175,7 +175,7 @@ static void neutral(const struct job *j, char *e)
     static const double real[] = {0, 1, (double)INFINITY, -(double)INFINITY};
     gin_type_t t = j->type;
     size_t size = types[t].size;
-    uint64_t top = (uint64_t)1 << (8 * size - 1), v = 0;
+    uint64_t top = (uint64_t)1 << (size <= 8 ? 8 * size - 1 : 63), v = 0;
     bool is_signed = t == GIN_INT8 || t == GIN_INT16 || t == GIN_INT32 || t == GIN_INT64;
     if (types[t].kind != INT) {
         if (types[t].kind == COMPLEX)
