@@ -106,7 +106,6 @@ static void land(struct gi_core_ctx *ctx, struct gi_stage_pull *k)
 static bool step(struct gi_core_ctx *ctx, struct gi_stage_pull *k)
 {
     const struct gi_core_mover *mover = &ctx->core->stage->mover;
-    int st;
     if (k->state == GI_STAGE_OVER)
         return false;
     if (k->word)
@@ -115,9 +114,10 @@ static bool step(struct gi_core_ctx *ctx, struct gi_stage_pull *k)
         make_room(ctx, k);
     if (k->state == GI_STAGE_LAND)
         land(ctx, k);
-    if (k->state == GI_STAGE_COPY && (st = mover->done(mover->arg, k->ticket)) < 0)
+    int st = k->state == GI_STAGE_COPY ? mover->done(mover->arg, k->ticket) : 0;
+    if (st < 0)
         gi_stage_spoilt(ctx, k, st);
-    else if (k->state == GI_STAGE_COPY && st > 0)
+    else if (st > 0)
         gi_stage_over(ctx, k, GIN_OK);
     return k->state == GI_STAGE_OVER;
 }
