@@ -144,18 +144,19 @@ static int exchange_verdicts(struct gi_coll_call *o, int found, struct verdict *
     return st;
 }
 
-int gi_coll_agree(struct gi_coll_call *o, int status)
+int gi_coll_agree(struct gi_coll_call *o, int *status)
 {
     struct verdict worst;
-    int found, st = show_arguments(o, status);
+    int found, st = show_arguments(o, *status);
     if (st == GIN_OK)
-        st = look_at_others(o, status, &found);
+        st = look_at_others(o, *status, &found);
     if (st == GIN_OK)
         st = exchange_verdicts(o, found, &worst);
-    if (st != GIN_OK || worst.status == GIN_OK)
+    if (st != GIN_OK)
         return st;
-    if (found == worst.status)
-        return found; /* with a text of my own */
-    return gi_fail(worst.status, "%s: rank %d found: %s", o->name, o->p->world[worst.rank],
-                   gin_strerror(worst.status));
+    *status = worst.status;
+    if (found != worst.status) /* else there is a text of my own */
+        gi_fail(worst.status, "%s: rank %d found: %s", o->name, o->p->world[worst.rank],
+                gin_strerror(worst.status));
+    return GIN_OK;
 }

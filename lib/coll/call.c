@@ -201,20 +201,31 @@ static void count_one(uint64_t *n)
     GIN_STORE_RELAXED(n, *n + 1); /* by whoever is inside alone */
 }
 
+/* A call has failed between its members, who are out of step: none of the index's can go on. */
+static int lose(struct gi_coll_call *o, int status)
+{
+    o->c->broken = status;
+    gi_coll_give_up(o);
+    return status;
+}
+
 static int go(struct gi_coll_call *o, const struct asked *a)
 {
     struct gi_coll *c = o->c;
-    int st = resolve(o, a);
+    int refused = resolve(o, a), st = GIN_OK;
     if (GIN_UNLIKELY((o->g->dc->flags & GIN_I_DC_CHECK) != 0))
-        st = gi_coll_agree(o, st);
+        st = gi_coll_agree(o, &refused);
     if (GIN_UNLIKELY(st != GIN_OK))
-        return st;
+        return lose(o, st);
+    if (GIN_UNLIKELY(refused != GIN_OK))
+        return refused;
+    if (o->count == 0 && o->kind != GI_COLL_ALLTOALLV)
+        o->kind = GI_COLL_SYNC;
     bool two = goes_by_hosts(o);
     count_one(&c->calls);
     count_one(two ? &c->two : &c->flat);
-    if (o->count == 0 && o->kind != GI_COLL_ALLTOALLV)
-        o->kind = GI_COLL_SYNC;
-    return two && o->kind != GI_COLL_SYNC ? gi_coll_run_two(o) : gi_coll_run_flat(o);
+    st = two ? gi_coll_run_two(o) : gi_coll_run_flat(o);
+    return GIN_LIKELY(st == GIN_OK) ? st : lose(o, st);
 }
 
 static int refuse_index(const struct gi_coll_call *o)
@@ -249,10 +260,6 @@ static int call(struct gi_coll_call *o, const struct asked *a)
         st = gin_last_status();
     else
         st = go(o, a);
-    if (GIN_UNLIKELY(st <= GIN_ETIMEDOUT && o->c->broken == GIN_OK)) {
-        o->c->broken = st;
-        gi_coll_give_up(o);
-    }
     __atomic_store_n(&o->c->busy, 0, __ATOMIC_RELEASE);
     return st;
 }
