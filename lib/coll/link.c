@@ -156,7 +156,7 @@ static int gave_up(const struct gi_coll_call *o, int w)
     int st = gi_comm_health(o->all->d->comm);
     return st != GIN_OK
                ? st
-               : gi_fail(GIN_EPEER, "rank %d has failed in an earlier call and given it up", w);
+               : gi_fail(GIN_EPEER, "rank %d has failed in this call or before and given it up", w);
 }
 
 /* It is its members' alone: the death of another rank does not end it. */
@@ -424,10 +424,24 @@ int gi_coll_recv(struct gi_coll_call *o, int from, size_t n, const void **bytes,
     return GIN_OK;
 }
 
+/* Bytes that were read where they lie are those that were sent, unless their rank has left the call
+ * meanwhile and written there. */
+static int was_in_time(const struct gi_coll_call *o, int w)
+{
+    GIN_FENCE_ACQUIRE();
+    if (GIN_LIKELY(GIN_LOAD_RELAXED(word_of(o->c, o->c->mine, w)) != GIVEN_UP))
+        return GIN_OK;
+    (void)gave_up(o, w);
+    return gi_fail_context("%s: collective %u", o->name, o->index);
+}
+
 int gi_coll_took(struct gi_coll_call *o, int from, bool whole)
 {
     int w = world_of(o, from);
     struct gi_coll_link *l = &o->c->links[w];
+    int st = whole ? was_in_time(o, w) : GIN_OK;
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
     l->got++;
     if (!whole && l->got - l->told < GI_COLL_SLOTS / 2)
         return GIN_OK;
@@ -457,4 +471,5 @@ void gi_coll_give_up(struct gi_coll_call *o)
         else if (d->net != NULL && gi_core_peer_status(net_of(o), w, &text) == GIN_OK)
             (void)post(o, w, &p); /* who does not hear of it finds out when its time is up */
     }
+    GIN_FENCE_RELEASE(); /* what the program writes into its source from now on comes after it */
 }

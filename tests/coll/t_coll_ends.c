@@ -211,3 +211,24 @@ MP_TEST_OPT(one_does_not_come, .ranks = "2 3")
     }
     mp_barrier(mp);
 }
+
+/* The root's time is up before the others come, and it writes into its source again. Who then finds
+ * a message that says where the bytes lie must not take them for those of the call. */
+MP_TEST_OPT(a_source_is_written_after_a_failure, .ranks = "2 3")
+{
+    struct bed b;
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.collective_timeout_ns = 100000000;
+    if (!bed_up(mp, &b, &reqs))
+        return;
+    if (mp->rank == 0) {
+        EXPECT_FAILS(cast(&b, 2 * N, 0), GIN_ETIMEDOUT, "has not come after");
+        for (int i = 0; i < N; i++)
+            b.heap[N * 8 + i] = -1;
+    }
+    mp_barrier(mp);
+    if (mp->rank != 0)
+        EXPECT_FAILS(cast(&b, 2 * N, 0), GIN_EPEER, "given it up");
+    mp_barrier(mp);
+}
