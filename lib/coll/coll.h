@@ -14,6 +14,7 @@
 
 #include "colls.h"
 #include "devcomm.h"
+#include "transport/core.h"
 
 #define GI_COLL_SLOTS  4u  /* messages of a pair under way, in either direction */
 #define GI_COLL_INLINE 40u /* bytes of a message that lie beside its number */
@@ -54,8 +55,10 @@ struct gi_coll_plan {
     int *first;       /* by group: where it begins in order; one more */
 };
 
+/* A message on its way into the network: from when it is posted until it has left or failed. */
 struct gi_coll_out {
-    uint64_t posted, done;
+    struct gi_core_notice notice; /* first */
+    uint32_t under_way;
 };
 
 /* An index. */

@@ -133,7 +133,7 @@ static int is_come(struct gi_coll_call *o, int w, uint64_t unused)
 static int is_out(struct gi_coll_call *o, int w, uint64_t i)
 {
     (void)w;
-    return GIN_LOAD_ACQUIRE(&o->c->out[i].done) == o->c->out[i].posted;
+    return GIN_LOAD_ACQUIRE(&o->c->out[i].under_way) == 0;
 }
 
 typedef int (*ready_fn)(struct gi_coll_call *o, int w, uint64_t arg);
@@ -284,6 +284,14 @@ static struct gi_core_action signal_of(const struct gi_coll_call *o, uint64_t k,
                                    .value = value};
 }
 
+/* By whoever drives the context. A failure is that of the rank it was for, and whoever sends to it
+ * next hears of it; other teams' messages need the place. */
+static void let_go(struct gi_core_notice *n, int status)
+{
+    (void)status;
+    GIN_STORE_RELEASE(&((struct gi_coll_out *)(void *)n)->under_way, 0u);
+}
+
 /* Bytes beyond what the core copies are on their way from a place of mine. */
 static int stage(struct gi_coll_call *o, int w, struct gi_core_put *p)
 {
@@ -299,12 +307,12 @@ static int stage(struct gi_coll_call *o, int w, struct gi_core_put *p)
     if (st != GIN_OK)
         return gi_fail_context("%s", o->name);
     p->src = at;
-    p->counter = &c->out[i].done;
-    c->out[i].posted++;
+    p->notice = &c->out[i].notice;
+    c->out[i] = (struct gi_coll_out){.notice.fn = let_go, .under_way = 1};
     c->next_out = (i + 1) % GI_COLL_OUT;
     st = post_all(o, w, p);
     if (st != GIN_OK)
-        c->out[i].posted--;
+        c->out[i].under_way = 0;
     return st;
 }
 

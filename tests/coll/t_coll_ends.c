@@ -3,6 +3,7 @@
  * Collectives that end badly, on all members alike: arguments that differ or are refused, a member
  * that dies, one that does not come.
  */
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -140,6 +141,23 @@ MP_TEST_OPT(all_are_refused, .ranks = "1 3")
 
 #define VICTIM 1
 
+/* Without the harness's own, which waits for the dead. */
+static bool bare_up(struct mp *mp, struct bed *b, gin_devcomm_t *dev, gin_t *g)
+{
+    mp_expect_death(mp, VICTIM);
+    if (!EXPECT_OK(gin_init(&mp->config, &mp->comm)) ||
+        !EXPECT_OK(gin_devcomm_create(mp->comm, NULL, dev)) || !EXPECT_OK(gin_open(dev, 0, g)))
+        return false;
+    b->g = g;
+    b->world = gin_world(g);
+    b->heap = gin_calloc(mp->comm, 2 * N, 64);
+    if (!EXPECT(b->heap != NULL))
+        return false;
+    b->dst = gin_at_ptr(g, b->heap);
+    b->src = gin_at_ptr(g, b->heap + N * 8);
+    return true;
+}
+
 /* In the middle of large calls a member dies; whoever is in one ends, and so do teams without it,
  * once a member of theirs has. */
 static void killed(struct mp *mp)
@@ -148,17 +166,8 @@ static void killed(struct mp *mp)
     gin_devcomm_t dev;
     gin_t g;
     int st = GIN_OK;
-    mp_expect_death(mp, VICTIM);
-    if (!EXPECT_OK(gin_init(&mp->config, &mp->comm)) ||
-        !EXPECT_OK(gin_devcomm_create(mp->comm, NULL, &dev)) || !EXPECT_OK(gin_open(&dev, 0, &g)))
+    if (!bare_up(mp, &b, &dev, &g))
         return;
-    b.g = &g;
-    b.world = gin_world(&g);
-    b.heap = gin_calloc(mp->comm, 2 * N, 64);
-    if (!EXPECT(b.heap != NULL))
-        return;
-    b.dst = gin_at_ptr(&g, b.heap);
-    b.src = gin_at_ptr(&g, b.heap + N * 8);
     for (int i = 0; st == GIN_OK; i++) {
         if (mp->rank == VICTIM && i == 20)
             kill(getpid(), SIGKILL);
@@ -181,6 +190,36 @@ MP_TEST_OPT(a_member_dies_elsewhere, .ranks = "5", .hosts = "ABABB", .only = MP_
     if (PT_RACE_DETECTOR)
         MP_SKIP("libfabric is not built for the race detector");
     killed(mp);
+}
+
+/* What is under way to a dead rank keeps nobody else: the root runs ahead to one that dies before
+ * it comes, and the others go on among themselves, or hear of the death. */
+MP_TEST_OPT(a_member_dies_before_it_comes, .ranks = "3", .hosts = "ABC", .only = MP_PROCS,
+            .bare = true)
+{
+    struct bed b;
+    gin_devcomm_t dev;
+    gin_t g;
+    if (PT_RACE_DETECTOR)
+        MP_SKIP("libfabric is not built for the race detector");
+    if (!bare_up(mp, &b, &dev, &g))
+        return;
+    gin_team_t world = b.world, others;
+    EXPECT_OK(gin_team_split_strided(mp->comm, world, 0, 2, 2, &others));
+    int st = gin_sync(&g, gin_thread(), world, 0);
+    if (mp->rank == VICTIM)
+        kill(getpid(), SIGKILL);
+    for (int i = 0; st == GIN_OK && i < 3; i++)
+        st = cast(&b, 300, 0);
+    b.world = others;
+    for (int i = 0; st == GIN_OK && i < 40; i++)
+        st = sum(&b, 100, GIN_DOUBLE, GIN_SUM);
+    EXPECT(st == GIN_OK || st == GIN_EPEER || st == GIN_ENET);
+    mp_step(mp, "hears of the death");
+    while (gin_comm_status(mp->comm) == GIN_OK)
+        sched_yield();
+    EXPECT_FAILS(gin_finalize(mp->comm), GIN_EPEER, "rank");
+    mp->comm = NULL;
 }
 
 /* The last one does not come: the others say who it was, each in its time, and the index is lost,
