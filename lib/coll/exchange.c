@@ -183,13 +183,6 @@ static struct gi_coll_part part(const void *at, size_t bytes)
     return (struct gi_coll_part){(char *)(uintptr_t)at, bytes};
 }
 
-static struct gi_coll_part nothing(const struct gi_coll_call *o, int r)
-{
-    (void)o;
-    (void)r;
-    return part(NULL, 0);
-}
-
 static struct gi_coll_part whole_src(const struct gi_coll_call *o, int r)
 {
     (void)r;
@@ -334,45 +327,29 @@ static int allreduce(struct gi_coll_call *o)
     return st == GIN_OK ? gi_coll_exchange(o, &gather) : st;
 }
 
-static int broadcast(struct gi_coll_call *o)
-{
-    const struct gi_coll_moves m = {from_root, of_root, false, true};
-    return gi_coll_exchange(o, &m);
-}
+/* Where sources stay as they are in place, too, they are referred to in any case. */
+static const struct gi_coll_moves moves[GI_COLL_KINDS] = {
+    [GI_COLL_BROADCAST] = {from_root, of_root, false, true},
+    [GI_COLL_ALLGATHER] = {my_block, block_dst, false, true},
+    [GI_COLL_GATHER] = {to_root, at_root_blocks, false, true},
+    [GI_COLL_ALLTOALL] = {block_src, block_dst, false, false},
+    [GI_COLL_ALLTOALLV] = {counted_src, counted_dst, false, false},
+    [GI_COLL_REDUCE] = {to_root_whole, at_root_whole, true, true},
+    [GI_COLL_REDUCE_SCATTER] = {block_src, whole_dst, true, false},
+    [GI_COLL_SCAN] = {scan_out, scan_in, true, false},
+    [GI_COLL_SCAN_EXCLUSIVE] = {scan_out, scan_in, true, false},
+};
 
 int gi_coll_run_flat(struct gi_coll_call *o)
 {
-    static const struct gi_coll_moves none = {nothing, nothing, false, false};
-    struct gi_coll_moves m = none;
-    switch (o->kind) {
-    case GI_COLL_SYNC: return sync_all(o);
-    case GI_COLL_BROADCAST: return broadcast(o);
-    case GI_COLL_ALLREDUCE: return allreduce(o);
-    case GI_COLL_ALLGATHER: m = (struct gi_coll_moves){my_block, block_dst, false, true}; break;
-    case GI_COLL_GATHER: m = (struct gi_coll_moves){to_root, at_root_blocks, false, true}; break;
-    case GI_COLL_ALLTOALL:
-        m = (struct gi_coll_moves){block_src, block_dst, false, !o->in_place};
-        break;
-    case GI_COLL_ALLTOALLV:
-        m = (struct gi_coll_moves){counted_src, counted_dst, false, !o->in_place};
-        break;
-    case GI_COLL_REDUCE:
-        m = (struct gi_coll_moves){to_root_whole, at_root_whole, true, true};
-        break;
-    case GI_COLL_REDUCE_SCATTER:
-        m = (struct gi_coll_moves){block_src, whole_dst, true, !o->in_place};
-        break;
-    case GI_COLL_SCAN_EXCLUSIVE:
-        if (o->p->me == 0) /* behind the sends, since it may be in place */
-            break;
-        /* fall through */
-    case GI_COLL_SCAN: m = (struct gi_coll_moves){scan_out, scan_in, true, !o->in_place}; break;
-    default: break;
-    }
-    if (o->kind == GI_COLL_SCAN_EXCLUSIVE && o->p->me == 0)
-        m = (struct gi_coll_moves){scan_out, nothing, false, !o->in_place};
+    if (o->kind == GI_COLL_SYNC)
+        return sync_all(o);
+    if (o->kind == GI_COLL_ALLREDUCE)
+        return allreduce(o);
+    struct gi_coll_moves m = moves[o->kind];
+    m.refer = m.refer || !o->in_place;
     int st = gi_coll_exchange(o, &m);
     if (st == GIN_OK && o->kind == GI_COLL_SCAN_EXCLUSIVE && o->p->me == 0)
-        gi_coll_neutral(o->dst, o->count, o->type, o->op);
+        gi_coll_neutral(o->dst, o->count, o->type, o->op); /* now that src is sent: in place */
     return st;
 }
