@@ -6,6 +6,8 @@
 #ifndef GI_COLLS_H
 #define GI_COLLS_H
 
+#include <stdbool.h>
+
 #include <ginshmem.h>
 #include <ginshmem/impl/state.h>
 
@@ -15,6 +17,9 @@ struct gi_devcomm;
 /* Bytes of symmetric memory that they take in every rank's heap; 0: none were asked for. The same
  * on all ranks that were asked for the same, with the network up where there will be one. */
 uint64_t gi_colls_bytes(const gin_comm_t *comm, const gin_devcomm_reqs_t *reqs);
+/* What the environment asks for; ranks that differ would not understand each other. */
+bool gi_colls_are_flat(const gin_comm_t *comm);
+bool gi_colls_in_rank_order(const gin_comm_t *comm);
 /* The private side over a block at heap offset `off` (64-byte aligned), zeroed on every rank before
  * any rank goes on. Local. */
 int gi_colls_open(struct gi_devcomm *d, uint64_t off, struct gi_colls **colls);

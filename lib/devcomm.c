@@ -156,7 +156,9 @@ static const char *const number_names[] = {"contexts",
                                            "traffic_class",
                                            "strategy",
                                            "collectives",
-                                           "collective_scratch (GINSHMEM_COLL_SCRATCH)"};
+                                           "collective_scratch (GINSHMEM_COLL_SCRATCH)",
+                                           "GINSHMEM_COLL_ALGO (1: flat)",
+                                           "GINSHMEM_COLL_ORDER (1: rank)"};
 #define NUMBERS (sizeof(number_names) / sizeof(number_names[0]))
 
 struct ballot {
@@ -164,7 +166,8 @@ struct ballot {
     uint32_t device, engine; /* may differ */
 };
 
-static void ballot_fill(struct ballot *b, const gin_devcomm_reqs_t *r, uint64_t barrier_bytes)
+static void ballot_fill(struct ballot *b, const gin_comm_t *comm, const gin_devcomm_reqs_t *r,
+                        uint64_t barrier_bytes)
 {
     uint64_t counts = 0;
     for (uint32_t i = 0; i < r->n_team_barriers; i++)
@@ -188,7 +191,9 @@ static void ballot_fill(struct ballot *b, const gin_devcomm_reqs_t *r, uint64_t 
                                  (uint64_t)(int64_t)r->traffic_class,
                                  r->strategy,
                                  r->collectives,
-                                 r->collective_scratch};
+                                 r->collective_scratch,
+                                 r->collectives != 0 && gi_colls_are_flat(comm),
+                                 r->collectives != 0 && gi_colls_in_rank_order(comm)};
     memcpy(b->number, n, sizeof(n));
     b->device = r->device;
     b->engine = r->device == GIN_DEVICE_CUDA && r->backend != GIN_BACKEND_DIRECT;
@@ -234,7 +239,7 @@ static int agree_reqs(gin_comm_t *comm, struct gi_devcomm *d, const gin_devcomm_
         st = gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %d ranks", comm->size);
     st = gi_agree_on(comm, GI_AGREE_DEVCOMM, 0, 0, 0, st);
     if (st == GIN_OK) {
-        ballot_fill(&mine, r, barrier_bytes);
+        ballot_fill(&mine, comm, r, barrier_bytes);
         st = gi_comm_gather(comm, &mine, all, sizeof(mine));
     }
     if (st == GIN_OK)

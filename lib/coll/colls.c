@@ -59,6 +59,16 @@ uint64_t gi_colls_bytes(const gin_comm_t *comm, const gin_devcomm_reqs_t *r)
     return gi_colls_cells(comm, r) * sizeof(struct gi_coll_line) + a.count * a.each;
 }
 
+bool gi_colls_are_flat(const gin_comm_t *comm)
+{
+    return strcmp(comm->env.coll_algo, "flat") == 0;
+}
+
+bool gi_colls_in_rank_order(const gin_comm_t *comm)
+{
+    return strcmp(comm->env.coll_order, "rank") == 0;
+}
+
 static int no_memory(const struct gi_colls *a)
 {
     return gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory for %u collectives", a->count);
@@ -113,8 +123,8 @@ int gi_colls_open(struct gi_devcomm *d, uint64_t off, struct gi_colls **colls)
     a->off = off;
     a->timeout_ns =
         d->reqs.collective_timeout_ns != 0 ? d->reqs.collective_timeout_ns : comm->env.coll_timeout;
-    a->rank_order = strcmp(comm->env.coll_order, "rank") == 0;
-    a->flat = strcmp(comm->env.coll_algo, "flat") == 0;
+    a->rank_order = gi_colls_in_rank_order(comm);
+    a->flat = gi_colls_are_flat(comm);
     int st = GIN_OK;
     if (a->count != 0) {
         a->index = aligned_alloc(64, a->count * sizeof(*a->index));

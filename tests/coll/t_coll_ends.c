@@ -92,6 +92,23 @@ MP_TEST_OPT(one_asks_for_something_else_elsewhere, .ranks = "4", .hosts = "AABB"
     one_differs(mp);
 }
 
+/* By different ways they would take each other's messages for something else. */
+MP_TEST_OPT(environments_differ, .ranks = "2", .only = MP_PROCS, .bare = true)
+{
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_t dev;
+    if (mp->rank == 1)
+        setenv("GINSHMEM_COLL_ORDER", "rank", 1);
+    if (!mp_up(mp))
+        return;
+    EXPECT_FAILS(gin_devcomm_create(mp->comm, NULL, &dev), GIN_EMISMATCH, "GINSHMEM_COLL_ORDER");
+    gin_devcomm_reqs_init(&reqs);
+    reqs.collectives = 0;
+    if (EXPECT_OK(gin_devcomm_create(mp->comm, &reqs, &dev)))
+        EXPECT_OK(gin_devcomm_destroy(mp->comm, &dev));
+    mp_down(mp);
+}
+
 /* What one rank is refused, all are. */
 MP_TEST_OPT(one_is_refused, .ranks = "1 2 5", .env = "GINSHMEM_CHECK=1")
 {
