@@ -2,7 +2,8 @@
 /*
  * Two rounds of short messages between all members. In the first each shows its arguments, of
  * gin_alltoallv() to each what it will get; in the second what it found, since a count that one
- * pair disagrees about nobody else sees.
+ * pair disagrees about nobody else sees. Where they disagree about who the members are there is no
+ * second one: somebody waits for a rank that does not know of it, so all give the index up.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,10 +13,10 @@
 
 /* One rank's call; travels inline. */
 struct record {
-    uint64_t count, members; /* members: a hash of the team */
+    uint64_t count, members; /* members: a hash of the team, in its order */
     int32_t status, root;
     uint16_t kind, type, op, unused;
-    uint32_t size; /* of the team */
+    uint32_t size, set; /* of the team; set: a hash of its members in any order */
 };
 _Static_assert(sizeof(struct record) <= GI_COLL_INLINE, "in one line");
 
@@ -31,6 +32,16 @@ static uint64_t hash_members(const struct gi_coll_plan *p)
     return h;
 }
 
+static uint32_t hash_set(const struct gi_coll_plan *p)
+{
+    uint32_t sum = 0;
+    for (int i = 0; i < p->n; i++) {
+        uint32_t h = ((uint32_t)p->world[i] + 1) * 2654435761u;
+        sum += (h ^ h >> 15) * 2246822519u;
+    }
+    return sum;
+}
+
 static struct record record_for(const struct gi_coll_call *o, int r, int status)
 {
     struct record m = {.count = o->count,
@@ -40,7 +51,8 @@ static struct record record_for(const struct gi_coll_call *o, int r, int status)
                        .kind = (uint16_t)o->kind,
                        .type = (uint16_t)o->type,
                        .op = (uint16_t)o->op,
-                       .size = (uint32_t)o->p->n};
+                       .size = (uint32_t)o->p->n,
+                       .set = hash_set(o->p)};
     if (o->kind == GI_COLL_ALLTOALLV)
         m.count = o->src_counts != NULL ? o->src_counts[r] : 0;
     return m;
@@ -94,6 +106,7 @@ static int look_at_others(struct gi_coll_call *o, int status, int *found)
 {
     const void *bytes;
     struct record it;
+    uint32_t set = hash_set(o->p);
     bool whole;
     *found = status;
     for (int r = 0; r < o->p->n; r++) {
@@ -106,6 +119,8 @@ static int look_at_others(struct gi_coll_call *o, int status, int *found)
         st = gi_coll_took(o, r, whole);
         if (st != GIN_OK)
             return st;
+        if (it.set != set) /* the end of the index, whatever else is wrong */
+            return compare(o, r, &it, status);
         if (*found == GIN_OK)
             *found = compare(o, r, &it, status);
     }

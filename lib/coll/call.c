@@ -205,7 +205,7 @@ static void count_one(uint64_t *n)
 static int lose(struct gi_coll_call *o, int status)
 {
     o->c->broken = status;
-    gi_coll_give_up(o);
+    gi_coll_give_up(o, status);
     return status;
 }
 

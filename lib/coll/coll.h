@@ -163,7 +163,7 @@ int gi_coll_settle(struct gi_coll_call *o, int to);
 int gi_coll_recv(struct gi_coll_call *o, int from, size_t n, const void **bytes, bool *whole);
 int gi_coll_took(struct gi_coll_call *o, int from, bool whole);
 /* A call failed between its members: none of the index's can go on. */
-void gi_coll_give_up(struct gi_coll_call *o);
+void gi_coll_give_up(struct gi_coll_call *o, int status);
 
 /* ---- exchange.c ---- */
 /* What I send to, or get from, a team rank. */

@@ -18,8 +18,9 @@
 #include "net_int.h"
 #include "net_wait.h"
 
-#define GIVEN_UP UINT64_MAX /* in a word */
-#define TOLD     16         /* in a cell: bits below what is told */
+#define GIVEN_UP  UINT64_MAX     /* in a word */
+#define UNMATCHED (GIVEN_UP - 1) /* likewise, because of teams of other members */
+#define TOLD      16             /* in a cell: bits below what is told */
 
 static inline int world_of(const struct gi_coll_call *o, int r)
 {
@@ -41,6 +42,11 @@ static inline uint64_t slot_at(const struct gi_colls *a, const struct gi_coll *c
 static inline uint64_t *word_of(const struct gi_coll *c, char *block, int taker)
 {
     return (uint64_t *)(void *)(block + c->rest) + taker;
+}
+
+static inline bool is_given_up(uint64_t word)
+{
+    return word >= UNMATCHED;
 }
 
 static inline struct gi_core_ctx *net_of(const struct gi_coll_call *o)
@@ -95,7 +101,7 @@ static int has_come(struct gi_coll_call *o, int w)
 static void hear_near(const struct gi_coll *c, struct gi_coll_link *l, int w)
 {
     uint64_t taken = GIN_LOAD_ACQUIRE(word_of(c, c->mine, w));
-    taken = taken == GIVEN_UP ? 0 : taken;
+    taken = is_given_up(taken) ? 0 : taken;
     for (uint64_t i = l->got; i < l->got + GI_COLL_SLOTS; i++) {
         const struct gi_coll_line *line = line_of(c, c->mine, w, i % GI_COLL_SLOTS);
         if (GIN_LOAD_ACQUIRE(&line->seq) != i + 1)
@@ -150,13 +156,18 @@ static bool is_no_member(const void *arg, int rank)
     return true;
 }
 
-/* A member has left an earlier call in the middle, perhaps because of a rank that died there. */
+/* A member has left a call in the middle, perhaps because of a rank that died there. */
 static int gave_up(const struct gi_coll_call *o, int w)
 {
     int st = gi_comm_health(o->all->d->comm);
-    return st != GIN_OK
-               ? st
-               : gi_fail(GIN_EPEER, "rank %d has failed in this call or before and given it up", w);
+    if (st != GIN_OK)
+        return st;
+    if (GIN_LOAD_ACQUIRE(word_of(o->c, o->c->mine, w)) == UNMATCHED)
+        return gi_fail(GIN_EMISMATCH,
+                       "rank %d has met a team of other members, in this call or before, and given "
+                       "it up",
+                       w);
+    return gi_fail(GIN_EPEER, "rank %d has failed in this call or before and given it up", w);
 }
 
 /* It is its members' alone: the death of another rank does not end it. */
@@ -173,7 +184,7 @@ static int members_live(void *arg)
     }
     for (int r = 0; r < o->p->n && st == GIN_OK; r++)
         if (r != o->p->me &&
-            GIN_LOAD_ACQUIRE(word_of(o->c, o->c->mine, o->p->world[r])) == GIVEN_UP)
+            is_given_up(GIN_LOAD_ACQUIRE(word_of(o->c, o->c->mine, o->p->world[r]))))
             st = gave_up(o, o->p->world[r]);
     return st;
 }
@@ -437,7 +448,7 @@ int gi_coll_recv(struct gi_coll_call *o, int from, size_t n, const void **bytes,
 static int was_in_time(const struct gi_coll_call *o, int w)
 {
     GIN_FENCE_ACQUIRE();
-    if (GIN_LIKELY(GIN_LOAD_RELAXED(word_of(o->c, o->c->mine, w)) != GIVEN_UP))
+    if (GIN_LIKELY(!is_given_up(GIN_LOAD_RELAXED(word_of(o->c, o->c->mine, w)))))
         return GIN_OK;
     (void)gave_up(o, w);
     return gi_fail_context("%s: collective %u", o->name, o->index);
@@ -460,10 +471,11 @@ int gi_coll_took(struct gi_coll_call *o, int from, bool whole)
     return GIN_OK;
 }
 
-void gi_coll_give_up(struct gi_coll_call *o)
+void gi_coll_give_up(struct gi_coll_call *o, int status)
 {
     struct gi_devcomm *d = o->all->d;
     int me = d->comm->rank;
+    uint64_t word = status == GIN_EMISMATCH ? UNMATCHED : GIVEN_UP;
     const char *text;
     for (int w = 0; w < d->comm->size; w++) {
         struct gi_coll_link *l = &o->c->links[w];
@@ -471,11 +483,11 @@ void gi_coll_give_up(struct gi_coll_call *o)
             .action = {.kind = GI_CORE_WORD_SET,
                        .id = gin_i_desc_window(gin_heap_window(d->comm, GIN_KIND_HOST)),
                        .off = o->all->off + o->c->rest + (uint64_t)me * sizeof(uint64_t),
-                       .value = GIVEN_UP}};
+                       .value = word}};
         if (w == me)
             continue;
         if (l->peer != NULL)
-            GIN_STORE_RELEASE(word_of(o->c, l->peer, me), GIVEN_UP);
+            GIN_STORE_RELEASE(word_of(o->c, l->peer, me), word);
         else if (d->net != NULL && gi_core_peer_status(net_of(o), w, &text) == GIN_OK)
             (void)post(o, w, &p); /* who does not hear of it finds out when its time is up */
     }

@@ -92,6 +92,34 @@ MP_TEST_OPT(one_asks_for_something_else_elsewhere, .ranks = "4", .hosts = "AABB"
     one_differs(mp);
 }
 
+/* The team of rank 0 has rank 1 alone beside it, everybody else's has all: those whom it does not
+ * know wait for it, until they are told. */
+static void members_differ(struct mp *mp)
+{
+    struct bed b;
+    if (!bed_up(mp, &b, NULL))
+        return;
+    gin_team_t two;
+    EXPECT_OK(gin_team_split_strided(mp->comm, b.world, 0, 1, 2, &two));
+    b.world = mp->rank == 0 ? two : b.world;
+    b.heap[0] = 77;
+    EXPECT_FAILS(sum(&b, 6, GIN_DOUBLE, GIN_SUM), GIN_EMISMATCH, "");
+    EXPECT(b.heap[0] > 76 && b.heap[0] < 78);
+    EXPECT_FAILS(sum(&b, 6, GIN_DOUBLE, GIN_SUM), GIN_EMISMATCH, "cannot be used any more");
+    mp_barrier(mp);
+}
+
+MP_TEST_OPT(one_has_other_members, .ranks = "3 5", .env = "GINSHMEM_CHECK=1")
+{
+    members_differ(mp);
+}
+
+MP_TEST_OPT(one_has_other_members_elsewhere, .ranks = "4", .hosts = "AABB", .only = MP_PROCS,
+            .env = "GINSHMEM_CHECK=1")
+{
+    members_differ(mp);
+}
+
 /* By different ways they would take each other's messages for something else. */
 MP_TEST_OPT(environments_differ, .ranks = "2", .only = MP_PROCS, .bare = true)
 {
