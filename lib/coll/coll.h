@@ -126,7 +126,6 @@ struct gi_coll_call {
     int root;
     const size_t *dst_counts, *dst_firsts, *src_counts, *src_firsts;
     bool in_place;
-    int awaited; /* world rank of whom it waits for */
 };
 
 /* ---- fold.c ---- */
