@@ -394,7 +394,7 @@ bool gi_coll_can_refer(const struct gi_coll_call *o, int to, const void *p, size
     const char *heap = (const char *)gi_control(comm, comm->shm->lsa_rank) + GI_CONTROL;
     uint64_t off = (uint64_t)((uintptr_t)p - (uintptr_t)heap);
     return n >= GI_COLL_REF && o->c->links[world_of(o, to)].peer != NULL &&
-           off < o->all->d->dc->heap->size;
+           off < GIN_LOAD_RELAXED(&o->all->d->dc->heap->size);
 }
 
 int gi_coll_refer(struct gi_coll_call *o, int to, const void *bytes)
