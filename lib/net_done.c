@@ -28,7 +28,7 @@ struct until {
 /*
  * Looks of a thread (opt->poll) that follow each other are one wait: the first one says until
  * where, or it would never end while other threads go on posting. It is given up when this thread
- * posts, or waits for something else.
+ * posts, or waits for completion instead: what it looks for next is all that was posted by then.
  */
 struct looks {
     uint64_t serial; /* of the device communicator; 0: none is under way */
@@ -93,6 +93,8 @@ static int wait_until(struct until *u, gin_comm_t *comm, uint64_t timeout_ns, bo
 {
     struct gi_net_wait w;
     int st = GIN_OK, r = reached(u);
+    if (!poll)
+        looks.serial = 0;
     for (uint32_t i = 0; r == 0 && !poll && i < comm->spin; i++)
         r = reached_yet(u, comm, i);
     if (r == 0 && poll)

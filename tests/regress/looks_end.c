@@ -2,7 +2,7 @@
 /*
  * Quiet and flush that only look (poll), while another thread posts between two looks: what was
  * under way at the first look is all that they wait for, so they end; and what the looking thread
- * itself has posted since is covered, too.
+ * itself has posted since is covered, too. Once it has waited, the next look asks for all again.
  */
 #include <pthread.h>
 #include "engine_net.h"
@@ -55,6 +55,18 @@ static void looks(struct side *s, const gin_t *g, bool quiet)
     takes(mp, true);
     EXPECT_OK(gin_quiet(&mp->g, gin_thread()));
     EXPECT_OK(look(g, quiet));
+
+    /* looks that a wait took the place of are over */
+    takes(mp, false);
+    another_posts(s);
+    EXPECT_EQ_INT(look(g, quiet), GIN_EAGAIN);
+    takes(mp, true);
+    EXPECT_OK(quiet ? gin_quiet(&mp->g, gin_thread()) : gin_flush(&mp->g, gin_thread()));
+    takes(mp, false);
+    another_posts(s);
+    EXPECT_EQ_INT(look(g, quiet), GIN_EAGAIN);
+    takes(mp, true);
+    EXPECT_OK(gin_quiet(&mp->g, gin_thread()));
 
     takes(mp, false);
     another_posts(s);
