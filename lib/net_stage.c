@@ -156,10 +156,10 @@ void gi_net_stage_map(const struct gi_net *n, uint64_t addr, uint64_t bytes)
         (void)gi_gdr_map(n->stage->gdr, addr, bytes);
 }
 
-void gi_net_stage_unmap(const struct gi_net *n, uint64_t addr)
+void gi_net_stage_unmap(const struct gi_net *n, uint64_t addr, uint64_t bytes)
 {
     if (gi_net_stage_by_cpu(n))
-        gi_gdr_unmap(n->stage->gdr, addr);
+        gi_gdr_unmap(n->stage->gdr, addr, bytes);
 }
 
 void gi_net_stage_heap(const struct gi_net *n, uint64_t size)

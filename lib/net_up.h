@@ -79,7 +79,7 @@ void gi_net_stage_down(struct gi_net *n); /* its core is closed */
 /* Where GDRCopy is installed: memory of mine that the CPU may copy a few bytes of. */
 bool gi_net_stage_by_cpu(const struct gi_net *n);
 void gi_net_stage_map(const struct gi_net *n, uint64_t addr, uint64_t bytes);
-void gi_net_stage_unmap(const struct gi_net *n, uint64_t addr);
+void gi_net_stage_unmap(const struct gi_net *n, uint64_t addr, uint64_t bytes);
 void gi_net_stage_heap(const struct gi_net *n, uint64_t size); /* the GPU heap, so far */
 /* A window that was published, or is retracted now. */
 void gi_net_window_set(gin_comm_t *comm, uint64_t handle, const struct gi_window *p,

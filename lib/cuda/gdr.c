@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "base/os.h"
 
 #define LIBRARY "libgdrapi.so.2"
 #define PAGE    65536u                /* of the GPU: what is pinned consists of whole ones */
@@ -18,10 +19,12 @@ struct handle {
     unsigned long h;
 };
 
+/* One is used by whatever lies in the same pages, so it is not unmapped under copies. */
 struct range {
-    uint64_t key; /* the address that was asked for */
-    uint64_t addr, whole;
-    _Atomic uint64_t bytes; /* 0: unused; others look at them meanwhile */
+    uint64_t from, size; /* what was asked for */
+    uint64_t whole;
+    _Atomic uint64_t addr, bytes; /* 0 bytes: unused; others look at them meanwhile */
+    _Atomic uint32_t users;       /* copies under way */
     struct handle handle;
     char *va;
 };
@@ -92,7 +95,9 @@ failed:
 
 static void drop(struct gi_gdr *g, struct range *r)
 {
-    atomic_store_explicit(&r->bytes, 0, memory_order_release);
+    atomic_store(&r->bytes, 0);
+    while (atomic_load(&r->users) != 0)
+        gi_os_yield();
     g->unmap(g->connection, r->handle, r->va, r->whole);
     g->unpin(g->connection, r->handle);
     g->mapped -= r->whole;
@@ -128,48 +133,70 @@ bool gi_gdr_map(struct gi_gdr *g, uint64_t addr, uint64_t bytes)
                  (unsigned long long)whole, (unsigned long long)from, rc);
         return false;
     }
-    r->key = addr;
-    r->addr = from;
+    r->from = addr;
+    r->size = bytes;
     r->whole = whole;
+    atomic_store_explicit(&r->addr, from, memory_order_relaxed);
     r->va = va;
     g->mapped += whole;
     atomic_store_explicit(&r->bytes, whole, memory_order_release);
     return true;
 }
 
-void gi_gdr_unmap(struct gi_gdr *g, uint64_t addr)
-{
-    for (uint32_t i = 0; i < MAPS; i++)
-        if (g->range[i].bytes != 0 && g->range[i].key == addr) {
-            drop(g, &g->range[i]);
-            return;
-        }
-}
-
-/* The CPU's address of all of it; NULL: there is none. */
-static char *place_of(const struct gi_gdr *g, uint64_t addr, uint64_t bytes, struct handle *handle)
+void gi_gdr_unmap(struct gi_gdr *g, uint64_t addr, uint64_t bytes)
 {
     for (uint32_t i = 0; i < MAPS; i++) {
-        const struct range *r = &g->range[i];
-        uint64_t have = atomic_load_explicit(&r->bytes, memory_order_acquire);
-        if (have != 0 && addr - r->addr < have && bytes <= have - (addr - r->addr)) {
-            *handle = r->handle;
-            return r->va + (addr - r->addr);
+        struct range *r = &g->range[i];
+        if (r->bytes != 0 && r->from == addr && r->size == bytes) {
+            drop(g, r);
+            return;
         }
+    }
+}
+
+static bool holds(const struct range *r, uint64_t addr, uint64_t bytes)
+{
+    uint64_t have = atomic_load(&r->bytes);
+    uint64_t off = addr - atomic_load_explicit(&r->addr, memory_order_relaxed);
+    return have != 0 && off < have && bytes <= have - off;
+}
+
+/* The one that holds it all, mapped until give(). NULL: there is none. */
+static struct range *take(struct gi_gdr *g, uint64_t addr, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < MAPS; i++) {
+        struct range *r = &g->range[i];
+        if (!holds(r, addr, bytes))
+            continue;
+        atomic_fetch_add(&r->users, 1);
+        if (holds(r, addr, bytes))
+            return r;
+        atomic_fetch_sub(&r->users, 1);
     }
     return NULL;
 }
 
-bool gi_gdr_write(const struct gi_gdr *g, uint64_t to, const void *from, uint64_t bytes)
+static void give(struct range *r)
 {
-    struct handle handle;
-    char *at = place_of(g, to, bytes, &handle);
-    return at != NULL && g->to(handle, at, from, bytes) == 0;
+    atomic_fetch_sub_explicit(&r->users, 1, memory_order_release);
 }
 
-bool gi_gdr_read(const struct gi_gdr *g, void *to, uint64_t from, uint64_t bytes)
+bool gi_gdr_write(struct gi_gdr *g, uint64_t to, const void *from, uint64_t bytes)
 {
-    struct handle handle;
-    char *at = place_of(g, from, bytes, &handle);
-    return at != NULL && g->from(handle, to, at, bytes) == 0;
+    struct range *r = take(g, to, bytes);
+    if (r == NULL)
+        return false;
+    int rc = g->to(r->handle, r->va + (to - r->addr), from, bytes);
+    give(r);
+    return rc == 0;
+}
+
+bool gi_gdr_read(struct gi_gdr *g, void *to, uint64_t from, uint64_t bytes)
+{
+    struct range *r = take(g, from, bytes);
+    if (r == NULL)
+        return false;
+    int rc = g->from(r->handle, to, r->va + (from - r->addr), bytes);
+    give(r);
+    return rc == 0;
 }
