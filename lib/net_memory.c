@@ -214,7 +214,7 @@ void gi_net_reg_close(gin_comm_t *comm, struct gi_registration *reg)
 {
     if (comm->net != NULL && reg->net != NULL)
         gi_core_region_close(comm->net->core, reg->net);
-    if (comm->net != NULL && reg->gpu)
+    if (comm->net != NULL && reg->addr != NULL) /* where it was mapped */
         gi_net_stage_unmap(comm->net, reg->addr[comm->rank], reg->bytes);
     reg->net = NULL;
 }

@@ -5,6 +5,7 @@
  * provider that there is and over what the wrapper makes of it. The CPU looks at that memory, where
  * a real one would not: what a signal or quiet tells of must be there.
  */
+#include <pthread.h>
 #include "tests/cuda/net_test.h"
 
 MP_TEST_OPT(moves, .ranks = "2 3 5", .hosts = "ABCDE")
@@ -265,6 +266,73 @@ MP_TEST_OPT(memory_that_is_mapped_later, .ranks = "2", .hosts = "AB", .only = MP
         meet(mp);
         EXPECT_OK(gin_window_deregister(mp->comm, win));
     }
+}
+
+/* A thread that puts into a window, while others beside it come and go. */
+struct putter {
+    struct mp *mp;
+    gin_at_t to, from;
+    _Atomic int stop;
+};
+
+static void *put_on(void *arg)
+{
+    struct putter *p = arg;
+    gin_t g;
+    if (!EXPECT_OK(gin_open(&p->mp->dev, 1, &g)))
+        return NULL;
+    while (p->stop == 0) {
+        EXPECT_OK(gin_put(&g, gin_thread(), gin_world(&g), right(p->mp), p->to, p->from, 64,
+                          gin_no_action()));
+        EXPECT_OK(gin_quiet(&g, gin_thread()));
+    }
+    return NULL;
+}
+
+static void come_and_go(struct mp *mp, void *memory, size_t n, uint32_t flags, int times)
+{
+    gin_window_t win;
+    for (int i = 0; i < times; i++) {
+        EXPECT_OK(gin_window_register(mp->comm, memory, n, flags, &win));
+        EXPECT_OK(gin_window_deregister(mp->comm, win));
+    }
+}
+
+/* They share pages of the GPU, so each may be reached by the mapping of another. */
+MP_TEST_OPT(windows_beside_each_other, .ranks = "2", .hosts = "AB", .only = MP_PROCS, .env = GDR)
+{
+    const gin_t *g = &mp->g;
+    unsigned long long base = 0;
+    gin_window_t first, win;
+    pthread_t thread;
+    fake_use(mp->rank % 2);
+    if (!mp_net(mp, NULL))
+        return;
+    char *src = block(mp, GIN_KIND_CUDA, 64);
+    mp_poison(src, 64, seed_of(1, mp->rank));
+    come_and_go(mp, src, 64, GIN_WIN_NO_LSA, 80); /* more than can be mapped at a time */
+    EXPECT(((int (*)(void *, size_t))fake("cuMemAlloc_v2"))(&base, 300 * K) == 0);
+    char *memory = (char *)(uintptr_t)base;
+    EXPECT_OK(gin_window_register(mp->comm, memory, 100, 0, &first));
+    EXPECT_OK(gin_window_register(mp->comm, memory + 1000, 100, 0, &win));
+    EXPECT_OK(gin_window_deregister(mp->comm, first)); /* its place is taken by others again */
+    struct putter p = {.mp = mp, .to = gin_at(win, 8), .from = gin_at_ptr(g, src)};
+    if (pthread_create(&thread, NULL, put_on, &p) != 0) {
+        FAIL("no thread");
+        return;
+    }
+    come_and_go(mp, memory + 2000, 100, 0, 60);
+    p.stop = 1;
+    pthread_join(thread, NULL);
+    long before = gdr_copies();
+    meet(mp);
+    EXPECT_OK(
+        gin_put(g, gin_thread(), gin_world(g), right(mp), p.to, p.from, 64, gin_strong_inc(1)));
+    EXPECT_OK(gin_wait_signal(g, gin_thread(), 1, 1));
+    EXPECT(gdr_copies() >= before + 2);
+    MP_CHECK_PATTERN(memory + 1008, 64, seed_of(1, left(mp)));
+    meet(mp);
+    EXPECT_OK(gin_window_deregister(mp->comm, win));
 }
 
 static void by_the_gpu(struct mp *mp)
