@@ -139,7 +139,7 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
     if (GIN_UNLIKELY(put->copy && put->bytes > GI_CORE_COPY))
         return GIN_EINVAL;
     bool device = put->region != NULL && put->region->device && put->bytes != 0;
-    if (GIN_UNLIKELY(at.staged || device) && is_staged(ctx, put, &at))
+    if (GIN_UNLIKELY(!at.host || device) && is_staged(ctx, put, &at))
         return gi_core_stages(ctx->core) ? put_staged(ctx, p, put, &at) : GIN_ENOTSUP;
     bool single = put->bytes <= at.run && put->bytes <= ctx->plan->piece;
     at.host = at.host && !device; /* what follows is for the NIC alone */
@@ -147,8 +147,6 @@ int gi_core_put(struct gi_core_ctx *ctx, int peer, const struct gi_core_put *put
     bool striped = GIN_UNLIKELY(put->bytes >= ctx->stripe_from) && !put->copy;
     enum gi_core_way way =
         striped ? gi_core_stripe_way(put) : gi_core_choose(ctx, p, put, single, at.host);
-    if (GIN_UNLIKELY(way == GI_CORE_WAY_WHOLE && !at.host))
-        return GIN_ENOTSUP;
     if (way != GI_CORE_WAY_STRONG && gi_core_bundle_fits(ctx, p, put, at.host))
         return gi_core_bundle_add(ctx, p, put);
     if (!device && at_once(ctx, p, put, &at, way))

@@ -115,6 +115,13 @@ MP_TEST_OPT(order_without_order, .ranks = "2", .hosts = "AB", .only = MP_PROCS,
     order(mp);
 }
 
+/* Puts go in messages there, which take the CPU at both ends: only gets use what is registered. */
+MP_TEST_OPT(puts_in_messages, .ranks = "2", .hosts = "AB", .only = MP_PROCS,
+            .env = NET "class=C,dc=0,dmabuf=1")
+{
+    moves(mp, "registered as DMA-BUF", false);
+}
+
 MP_TEST_OPT(local_memory_is_registered, .ranks = "2", .hosts = "AB", .only = MP_PROCS,
             .env = NET "dmabuf=1,local=1,max_msg=60000,depth=4")
 {
