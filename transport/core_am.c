@@ -88,7 +88,7 @@ static bool put_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
              : begun == 1 ? GIN_OK
                           : gi_core_stage_store(ctx, p, m, NULL);
     bool action = st == GIN_OK;
-    if (action && !p->in.lacks)
+    if (action && (!p->in.lacks || gi_core_stage_updates(p, m)))
         st = put_action(ctx, p, m, false);
     if (st == GIN_EAGAIN)
         return false;

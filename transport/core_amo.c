@@ -100,7 +100,7 @@ bool gi_core_amo_arrived(struct gi_core_ctx *ctx, struct gi_core_peer *p,
                                .bytes = m->h.len,
                                .value = m->amo.value,
                                .expected = m->amo.expected};
-    if (GIN_UNLIKELY(p->in.lacks))
+    if (GIN_UNLIKELY(p->in.lacks) && !gi_core_stage_updates(p, m))
         r.status = GIN_ESTATE; /* it comes to its end with what was refused */
     else if ((m->h.len == 4 || m->h.len == 8) && m->h.action <= GIN_I_AMO_CAS)
         r.status = gi_core_apply(ctx, p, m, &u, &r.value);
