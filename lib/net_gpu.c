@@ -156,16 +156,16 @@ static void add_reason(struct gi_net_gpu *s, enum gi_net_gpu_way way)
              gin_last_error());
 }
 
-/* The best of the ways that are wanted; where none will do, staging and why. */
-static int choose(struct gi_net *n, struct gi_gpu *gpu)
+static int try_ways(struct gi_net *n, struct gi_gpu *gpu)
 {
-    const char *wish = n->comm->env.gpu_net;
     struct trial t;
     int st = trial_open(gpu, &t);
-    if (st != GIN_OK)
+    if (st != GIN_OK) {
+        snprintf(n->gpu.why, sizeof(n->gpu.why), "no memory to try with: %s", gin_last_error());
         return st;
+    }
     for (enum gi_net_gpu_way way = GI_NET_GPU_DMABUF; way <= GI_NET_GPU_HMEM; way++) {
-        if (!wants(wish, way))
+        if (!wants(n->comm->env.gpu_net, way))
             continue;
         st = try_way(n, way, gpu, &t);
         if (st == GIN_OK) {
@@ -179,8 +179,15 @@ static int choose(struct gi_net *n, struct gi_gpu *gpu)
         add_reason(&n->gpu, way);
     }
     trial_close(gpu, &t);
+    return st;
+}
+
+/* The best of the ways that are wanted; where none will do, staging and why. */
+static int choose(struct gi_net *n, struct gi_gpu *gpu)
+{
+    int st = try_ways(n, gpu);
     if (st != GIN_OK && n->gpu.forced)
-        return gi_fail(GIN_ENOTSUP, "GINSHMEM_GPU_NET=%s: %s", wish, n->gpu.why);
+        return gi_fail(GIN_ENOTSUP, "GINSHMEM_GPU_NET=%s: %s", n->comm->env.gpu_net, n->gpu.why);
     return GIN_OK;
 }
 

@@ -94,6 +94,15 @@ MP_TEST_OPT(by_the_host_as_told, .ranks = "2", .hosts = "AB", .only = MP_PROCS,
     moves(mp, "GINSHMEM_GPU_NET=stage", false);
 }
 
+/* A GPU that is full is no reason to have no network. */
+MP_TEST_OPT(by_the_host_without_memory, .ranks = "2", .hosts = "AB", .only = MP_PROCS,
+            .env = NET "dmabuf=1,hmem=1")
+{
+    fake_use(mp->rank % 2);
+    fake_fail("cuMemCreate", 1, 2);
+    moves(mp, "staged through the host: no memory to try with: ", false);
+}
+
 MP_TEST_OPT(by_pointer_as_told, .ranks = "2", .hosts = "AB", .only = MP_PROCS,
             .env = NET "dmabuf=1,hmem=1 GINSHMEM_GPU_NET=hmem")
 {
