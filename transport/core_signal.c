@@ -199,9 +199,11 @@ void gi_core_arrived_imm(void *arg, int peer, uint64_t imm)
     } else {
         ctx->anonymous = true;
     }
-    if (!gi_core_landed(ctx))
-        return;
     int st = GIN_EINVAL;
+    if (GIN_UNLIKELY(!gi_core_landed(ctx))) {
+        gi_core_refuse(ctx, p, GIN_ENET, NULL, slot, 0);
+        return;
+    }
     if (ctx->epochs != NULL && p != NULL && tag == (ctx->tag & 0xff)) {
         gi_core_epoch_arrived(ctx, p, imm);
         return;
