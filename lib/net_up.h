@@ -39,8 +39,7 @@ struct gi_net {
     struct gi_core *core;
     bool needs_region; /* local memory has to be registered */
     struct gi_net_heap heap;
-    struct gi_core_region
-        *cuda; /* all of the GPU heap, there or not, where it is staged; or NULL */
+    struct gi_core_region *cuda;  /* all of the GPU heap, there or not, if nobody registers it */
     struct gi_net_heap cuda_heap; /* where some rank registers it */
     struct gi_net_stage *stage;   /* net_stage.c */
     struct gi_net_gpu gpu;        /* net_gpu.c */

@@ -24,10 +24,10 @@ enum gi_core_msg_kind {
     GI_CORE_MSG_NACK
 };
 
-#define GI_CORE_NACK_LOST 64u /* for its kind: nothing was refused, a message failed on its way */
-#define GI_CORE_NACK_COPY                                                                         \
-    65u                        /* ... a copy from GPU memory failed, of what was put or asked for \
-                                */
+/* For a NACK's kind, where nothing was refused: a message failed on its way, or a copy from GPU
+ * memory did, of what was put or asked for. */
+#define GI_CORE_NACK_LOST 64u
+#define GI_CORE_NACK_COPY 65u
 #define GI_CORE_ASKS      1u   /* flag of a bundle: answer at once, as to an echo behind it */
 #define GI_CORE_ANSWERS   2u   /* flag of STAGED: to a FETCH, else it is a put */
 #define GI_CORE_CLOSES    4u   /* flag: it is handled when the epoch's immediates are here */

@@ -74,8 +74,7 @@ struct gi_net_caps {
     bool mr_local;  /* local memory must be registered (`mr` of reads and writes) */
     bool mr_hmem;   /* device memory may be registered, by pointer; only trying tells */
     bool mr_dmabuf; /* ... by DMA-BUF */
-    bool
-        mr_calls; /* with such memory it may call the GPU's driver by itself, while it progresses */
+    bool mr_calls;  /* with such memory it may call the GPU's driver while it progresses */
     /* driving it */
     bool wait_fd;     /* progress_fd() gives one that may be slept on */
     bool local;       /* leads to this machine alone: its address is the loopback's */
