@@ -15,7 +15,7 @@ done
 fake=$PWD/tests/cuda/.libs/fake_cuda.so
 [ -f "$fake" ] || skip "no driver without a GPU: built without CUDA"
 [ -f .libs/libginshmem.so ] || skip "no shared library here"
-grep -q '^C\(PP\)\?FLAGS = .*-fsanitize' Makefile && skip "built with a sanitizer"
+grep -q '^GI_CFLAGS = .*-fsanitize' Makefile && skip "built with a sanitizer"
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 $cxx -std=c++17 -O1 "-I$srcdir/include" "-I$srcdir" -DGIN_EMULATE -Wall -Wextra -Wno-unknown-pragmas -Wno-unknown-warning-option \

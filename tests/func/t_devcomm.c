@@ -292,6 +292,7 @@ MP_TEST_OPT(until_refused_and_again, .ranks = "1 3", .env = "GINSHMEM_HEAP_MAX=8
     int n = 0, st = GIN_OK;
     r.signals = 4096; /* 256 KiB of cells, of one context: each has memory on the network, too */
     r.contexts = 1;
+    r.collectives = 0;
     while (n < MAX && (st = gin_devcomm_create(mp->comm, &r, &d[n])) == GIN_OK)
         n++;
     EXPECT_EQ_INT(st, GIN_ENOMEM);

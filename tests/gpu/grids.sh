@@ -5,7 +5,7 @@
 src=${srcdir:-$(dirname "$0")/../..}
 src=$(cd "$src" && pwd)
 [ -f .libs/libginshmem.so ] || { echo "SKIP: no shared library here" && exit 77; }
-grep -q '^C\(PP\)\?FLAGS = .*-fsanitize' Makefile && echo "SKIP: built with a sanitizer" && exit 77
+grep -q '^GI_CFLAGS = .*-fsanitize' Makefile && echo "SKIP: built with a sanitizer" && exit 77
 case $(./ginrun -n 2 --hosts 2 ./gininfo --job 2>&1 | sed -n 's/^ *net  *//p') in
 yes*) ;;
 *) echo "SKIP: no network here" && exit 77 ;;
