@@ -95,7 +95,7 @@ static void operations(struct mp *mp)
     gin_t g;
     uint64_t *block = NULL, old = 0;
     int bad = GIN_OK, to = (mp->rank + 1) % mp->size;
-    int rounds = mp->rank == 1 ? 4000 : 40; /* a call in thousands comes when it likes */
+    int rounds = mp->rank == 1 ? 40000 : 40; /* a call in thousands comes when it likes */
     static char src[20000];
     bool is_up = up(mp, &comm, &dev);
     if (!is_up || no_network(mp, comm) || !EXPECT_OK(gin_open(&dev, 0, &g)) ||
@@ -156,4 +156,4 @@ ALSO_FAILS(another_message, operations, LATER("msg=61,count=1,status=-41,error=5
 ALSO_FAILS(two_messages, operations, LATER("msg=77,count=2,status=-41"))
 ALSO_FAILS(one_message_to_a_lost_peer, operations, LATER("msg=60,count=1,status=-40,error=-107"))
 FAILS(messages, operations, LATER("msg=25,count=1000000,status=-41"))
-FAILS(progress, operations, LATER("progress=3000,count=1000000,status=-41"))
+FAILS(progress, operations, LATER("progress=100000,count=1000000,status=-41"))
