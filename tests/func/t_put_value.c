@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Values of 1 to 8 bytes: at every offset, with nothing touched around; aligned ones seen whole. */
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include "tests/mp.h"
 
@@ -90,7 +92,9 @@ MP_TEST_N(aligned_words_are_seen_whole, "2 3")
     gin_team_t world = gin_world(&mp->g);
     gin_at_t at = gin_at_ptr(&mp->g, word), stop_at = gin_at_ptr(&mp->g, stop);
     uint64_t stops = 0;
-    for (size_t n = 8; n >= 2; n /= 2) {
+    const char *whole = getenv("MP_WHOLE"); /* the bed's device writes smaller ones by the byte */
+    size_t least = whole != NULL ? (size_t)atoi(whole) : 2;
+    for (size_t n = 8; n >= least; n /= 2) {
         uint64_t ones = ~(uint64_t)0 >> (64 - 8 * n);
         stops++;
         EXPECT_OK(gin_comm_barrier(mp->comm));
@@ -103,8 +107,10 @@ MP_TEST_N(aligned_words_are_seen_whole, "2 3")
             EXPECT_OK(gin_signal(&mp->g, gin_thread(), world, reader, gin_set_at(stop_at, stops)));
         while (mp->rank == reader && gin_read_signal_at(&mp->g, stop_at) != stops) {
             uint64_t v = load(word, n);
-            if (!EXPECT(v == 0 || v == ones))
+            if (v != 0 && v != ones) {
+                FAIL("%zu bytes, in mid-change: %#" PRIx64, n, v);
                 break;
+            }
         }
     }
     EXPECT_OK(gin_comm_barrier(mp->comm));
