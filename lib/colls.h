@@ -18,8 +18,10 @@ struct gi_devcomm;
  * on all ranks that were asked for the same, with the network up where there will be one. */
 uint64_t gi_colls_bytes(const gin_comm_t *comm, const gin_devcomm_reqs_t *reqs);
 /* What the environment asks for; ranks that differ would not understand each other. */
-bool gi_colls_are_flat(const gin_comm_t *comm);
 bool gi_colls_in_rank_order(const gin_comm_t *comm);
+uint64_t gi_colls_choice(const gin_comm_t *comm); /* a hash */
+/* Whether it can be. */
+int gi_colls_check(const gin_comm_t *comm);
 /* The private side over a block at heap offset `off` (64-byte aligned), zeroed on every rank before
  * any rank goes on. Local. */
 int gi_colls_open(struct gi_devcomm *d, uint64_t off, struct gi_colls **colls);

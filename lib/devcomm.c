@@ -157,7 +157,7 @@ static const char *const number_names[] = {"contexts",
                                            "strategy",
                                            "collectives",
                                            "collective_scratch (GINSHMEM_COLL_SCRATCH)",
-                                           "GINSHMEM_COLL_ALGO (1: flat)",
+                                           "GINSHMEM_COLL_ALGO, COST or the like (hash)",
                                            "GINSHMEM_COLL_ORDER (1: rank)"};
 #define NUMBERS (sizeof(number_names) / sizeof(number_names[0]))
 
@@ -192,7 +192,7 @@ static void ballot_fill(struct ballot *b, const gin_comm_t *comm, const gin_devc
                                  r->strategy,
                                  r->collectives,
                                  r->collective_scratch,
-                                 r->collectives != 0 && gi_colls_are_flat(comm),
+                                 r->collectives != 0 ? gi_colls_choice(comm) : 0,
                                  r->collectives != 0 && gi_colls_in_rank_order(comm)};
     memcpy(b->number, n, sizeof(n));
     b->device = r->device;
@@ -445,6 +445,8 @@ static int adopt(gin_comm_t *comm, struct gi_devcomm *d, gin_devcomm_reqs_t *giv
         r.strategy = strcmp(comm->env.strategy, "epoch") == 0 ? GIN_STRATEGY_EPOCH : GIN_STRATEGY_S;
     if (asked == GIN_OK && r.collective_scratch == 0)
         r.collective_scratch = comm->env.coll_scratch;
+    if (asked == GIN_OK && r.collectives != 0)
+        asked = gi_colls_check(comm);
     int st = d != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory");
     if (st == GIN_OK)
         st = dev != NULL ? asked : gi_fail(GIN_EINVAL, "gin_devcomm_create: dev is NULL");

@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "coll/coll.h"
 #include "coll/agree.h"
+#include "coll/choose.h"
 #include "ops.h"
 
 /* Arguments, as they come. */
@@ -179,23 +179,6 @@ static int resolve(struct gi_coll_call *o, const struct asked *a)
 
 /* ---- going ---- */
 
-/* By way of hosts, where that saves messages; not where the order is that of ranks. */
-static bool goes_by_hosts(const struct gi_coll_call *o)
-{
-    const struct gi_coll_plan *p = o->p;
-    if (o->all->flat || p->groups == 1 || p->groups == p->n)
-        return false;
-    switch (o->kind) {
-    case GI_COLL_BROADCAST:
-    case GI_COLL_ALLGATHER: return true;
-    case GI_COLL_ALLREDUCE:
-    case GI_COLL_REDUCE: return !o->all->rank_order;
-    case GI_COLL_ALLTOALL:
-    case GI_COLL_GATHER: return gi_coll_blocks_fit(o);
-    default: return false;
-    }
-}
-
 static void count_one(uint64_t *n)
 {
     GIN_STORE_RELAXED(n, *n + 1); /* by whoever is inside alone */
@@ -209,9 +192,15 @@ static int lose(struct gi_coll_call *o, int status)
     return status;
 }
 
+static int (*const runs[GI_COLL_WAYS])(struct gi_coll_call *o) = {
+    [GI_COLL_FLAT] = gi_coll_run_flat,
+    [GI_COLL_HOSTS] = gi_coll_run_two,
+};
+
 static int go(struct gi_coll_call *o, const struct asked *a)
 {
     struct gi_coll *c = o->c;
+    enum gi_coll_way way;
     int refused = resolve(o, a), st = GIN_OK;
     if (GIN_UNLIKELY((o->g->dc->flags & GIN_I_DC_CHECK) != 0))
         st = gi_coll_agree(o, &refused);
@@ -221,10 +210,12 @@ static int go(struct gi_coll_call *o, const struct asked *a)
         return refused;
     if (o->count == 0 && o->kind != GI_COLL_ALLTOALLV)
         o->kind = GI_COLL_SYNC;
-    bool two = goes_by_hosts(o);
+    st = gi_coll_choose(o, &way);
+    if (GIN_UNLIKELY(st != GIN_OK))
+        return st;
     count_one(&c->calls);
-    count_one(two ? &c->two : &c->flat);
-    st = two ? gi_coll_run_two(o) : gi_coll_run_flat(o);
+    count_one(&c->by[way]);
+    st = runs[way](o);
     return GIN_LIKELY(st == GIN_OK) ? st : lose(o, st);
 }
 

@@ -6,8 +6,8 @@
  * call to the next, and consecutive calls need no barrier.
  *
  * Above it: plan.c says who is whose neighbour in a team; exchange.c moves and folds elements
- * between all members directly; two.c by way of hosts, two_blocks.c where blocks are small; call.c
- * checks, chooses and does one call.
+ * between all members directly; two.c by way of hosts, two_blocks.c where blocks are small;
+ * choose.c says which way a call goes; call.c checks and does one.
  */
 #ifndef GI_COLL_H
 #define GI_COLL_H
@@ -22,6 +22,30 @@
 #define GI_COLL_PLANS  4u
 #define GI_COLL_REF    2048u /* bytes from which heap memory is read where it lies */
 #define GI_COLL_LANE   8192u /* bytes from which another lane between hosts pays */
+#define GI_COLL_DIRECT 2048u /* bytes up to which everybody folds everything himself */
+
+/* Who sends to whom. */
+enum gi_coll_way {
+    GI_COLL_AUTO,  /* the cheapest one */
+    GI_COLL_FLAT,  /* all to each other directly */
+    GI_COLL_HOSTS, /* by way of groups */
+    GI_COLL_WAYS
+};
+
+enum gi_coll_kind {
+    GI_COLL_SYNC,
+    GI_COLL_BROADCAST,
+    GI_COLL_ALLGATHER,
+    GI_COLL_GATHER,
+    GI_COLL_ALLTOALL,
+    GI_COLL_ALLTOALLV,
+    GI_COLL_ALLREDUCE,
+    GI_COLL_REDUCE,
+    GI_COLL_REDUCE_SCATTER,
+    GI_COLL_SCAN,
+    GI_COLL_SCAN_EXCLUSIVE,
+    GI_COLL_KINDS
+};
 
 /* A message's place at its receiver, by load and store. Over the network it is a gin_i_cells. */
 struct gi_coll_line {
@@ -53,6 +77,10 @@ struct gi_coll_plan {
     int *group;       /* by team rank */
     int *order;       /* team ranks by group, in each by rank */
     int *first;       /* by group: where it begins in order; one more */
+    struct {
+        uint64_t bytes; /* + 1; 0: not chosen yet */
+        enum gi_coll_way way;
+    } chosen[GI_COLL_KINDS]; /* the last time */
 };
 
 /* A message on its way into the network: from when it is posted until it has left or failed. */
@@ -75,7 +103,7 @@ struct gi_coll {
     const char **refs; /* by team rank: bytes read where they lie */
     char *tmp[3];      /* of slot bytes each */
     int *ints;         /* of the plans */
-    uint64_t calls, flat, two;
+    uint64_t calls, by[GI_COLL_WAYS];
 };
 
 struct gi_colls {
@@ -86,23 +114,9 @@ struct gi_colls {
     uint64_t off;              /* heap offset of the block */
     uint64_t slots_at, out_at; /* in a workspace, behind the words */
     uint64_t timeout_ns;
-    bool rank_order, flat; /* GINSHMEM_COLL_ORDER, GINSHMEM_COLL_ALGO */
+    bool rank_order; /* GINSHMEM_COLL_ORDER */
+    struct gi_coll_choice *choice;
     struct gi_coll *index;
-};
-
-enum gi_coll_kind {
-    GI_COLL_SYNC,
-    GI_COLL_BROADCAST,
-    GI_COLL_ALLGATHER,
-    GI_COLL_GATHER,
-    GI_COLL_ALLTOALL,
-    GI_COLL_ALLTOALLV,
-    GI_COLL_ALLREDUCE,
-    GI_COLL_REDUCE,
-    GI_COLL_REDUCE_SCATTER,
-    GI_COLL_SCAN,
-    GI_COLL_SCAN_EXCLUSIVE,
-    GI_COLL_KINDS
 };
 
 /* acc[i] = a[i] op b[i]; acc may be a or b, none need be aligned. */
@@ -113,7 +127,7 @@ struct gi_coll_call {
     const gin_t *g;
     struct gi_colls *all;
     struct gi_coll *c;
-    const struct gi_coll_plan *p;
+    struct gi_coll_plan *p;
     enum gi_coll_kind kind;
     const char *name;
     uint32_t index;
@@ -137,8 +151,8 @@ void gi_coll_neutral(void *dst, size_t n, gin_type_t type, gin_reduction_t op);
 
 /* ---- plan.c ---- */
 /* The plan of a team that I am a member of, or NULL and recorded. */
-const struct gi_coll_plan *gi_coll_plan(struct gi_colls *all, struct gi_coll *c, gin_team_t team,
-                                        const char *call);
+struct gi_coll_plan *gi_coll_plan(struct gi_colls *all, struct gi_coll *c, gin_team_t team,
+                                  const char *call);
 static inline int gi_coll_members(const struct gi_coll_plan *p, int group)
 {
     return p->first[group + 1] - p->first[group];

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/coll.h"
+#include "coll/choose.h"
 #include "net_up.h"
 
 #define MAX_SLOT 32768u
@@ -57,11 +57,6 @@ uint64_t gi_colls_bytes(const gin_comm_t *comm, const gin_devcomm_reqs_t *r)
         return 0;
     lay_out(&a, comm, r);
     return gi_colls_cells(comm, r) * sizeof(struct gi_coll_line) + a.count * a.each;
-}
-
-bool gi_colls_are_flat(const gin_comm_t *comm)
-{
-    return strcmp(comm->env.coll_algo, "flat") == 0;
 }
 
 bool gi_colls_in_rank_order(const gin_comm_t *comm)
@@ -124,9 +119,9 @@ int gi_colls_open(struct gi_devcomm *d, uint64_t off, struct gi_colls **colls)
     a->timeout_ns =
         d->reqs.collective_timeout_ns != 0 ? d->reqs.collective_timeout_ns : comm->env.coll_timeout;
     a->rank_order = gi_colls_in_rank_order(comm);
-    a->flat = gi_colls_are_flat(comm);
-    int st = GIN_OK;
-    if (a->count != 0) {
+    a->choice = malloc(sizeof(*a->choice));
+    int st = a->choice != NULL ? gi_coll_choice_read(comm, a->choice) : no_memory(a);
+    if (st == GIN_OK && a->count != 0) {
         a->index = aligned_alloc(64, a->count * sizeof(*a->index));
         st = a->index != NULL ? GIN_OK : no_memory(a);
     }
@@ -138,9 +133,8 @@ int gi_colls_open(struct gi_devcomm *d, uint64_t off, struct gi_colls **colls)
         gi_colls_close(a);
         return st;
     }
-    gi_info("coll", "%u collective%s, messages of %llu bytes, %s, %s", a->count,
+    gi_info("coll", "%u collective%s, messages of %llu bytes, %s", a->count,
             a->count == 1 ? "" : "s", (unsigned long long)a->slot,
-            a->flat ? "all members directly" : "by way of hosts where there are several",
             a->rank_order ? "in the order of ranks" : "in any order");
     *colls = a;
     return GIN_OK;
@@ -157,6 +151,7 @@ void gi_colls_close(struct gi_colls *a)
         free(a->index[i].tmp[0]);
     }
     free(a->index);
+    free(a->choice);
     free(a);
 }
 
@@ -164,7 +159,7 @@ void gi_colls_count(const struct gi_colls *a, gin_stats_t *s)
 {
     for (uint32_t i = 0; a != NULL && i < a->count; i++) {
         s->collectives += GIN_LOAD_RELAXED(&a->index[i].calls);
-        s->coll_flat += GIN_LOAD_RELAXED(&a->index[i].flat);
-        s->coll_two += GIN_LOAD_RELAXED(&a->index[i].two);
+        s->coll_flat += GIN_LOAD_RELAXED(&a->index[i].by[GI_COLL_FLAT]);
+        s->coll_two += GIN_LOAD_RELAXED(&a->index[i].by[GI_COLL_HOSTS]);
     }
 }

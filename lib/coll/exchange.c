@@ -9,8 +9,6 @@
 
 #include "coll/coll.h"
 
-#define DIRECT 2048u /* bytes up to which everybody folds everything himself */
-
 /* ---- one step ---- */
 
 static inline size_t left(const struct gi_coll_part *p, uint64_t at, uint64_t slot)
@@ -321,7 +319,7 @@ static int allreduce(struct gi_coll_call *o)
     const struct gi_coll_moves direct = {whole_src, whole_dst, true, !o->in_place};
     const struct gi_coll_moves scatter = {share_src, my_share, true, true};
     const struct gi_coll_moves gather = {my_share, share_dst, false, true};
-    if (o->count * o->size <= DIRECT || o->p->n == 1)
+    if (o->count * o->size <= GI_COLL_DIRECT || o->p->n == 1)
         return gi_coll_exchange(o, &direct);
     int st = gi_coll_exchange(o, &scatter);
     return st == GIN_OK ? gi_coll_exchange(o, &gather) : st;

@@ -101,6 +101,7 @@ static int make(struct gi_colls *all, struct gi_coll_plan *p, gin_team_t team, c
         return st;
     p->n = team.size;
     p->me = team.rank;
+    memset(p->chosen, 0, sizeof(p->chosen));
     find_groups(d, p);
     if (p->far >= 0)
         return refuse(d->comm, p, call);
@@ -108,8 +109,8 @@ static int make(struct gi_colls *all, struct gi_coll_plan *p, gin_team_t team, c
     return GIN_OK;
 }
 
-const struct gi_coll_plan *gi_coll_plan(struct gi_colls *all, struct gi_coll *c, gin_team_t team,
-                                        const char *call)
+struct gi_coll_plan *gi_coll_plan(struct gi_colls *all, struct gi_coll *c, gin_team_t team,
+                                  const char *call)
 {
     for (uint32_t i = 0; i < GI_COLL_PLANS; i++) {
         /* a list that was freed has lost its name to nobody, but must be refused */

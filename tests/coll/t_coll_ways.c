@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include "tests/mp.h"
 
@@ -114,6 +115,74 @@ MP_TEST_OPT(directly_once_per_rank_pair, .ranks = "8", .hosts = "AAAABBBB", .onl
             .env = "GINSHMEM_COLL_ALGO=flat")
 {
     count(mp, true);
+}
+
+/* ---- which way ---- */
+
+/* Calls that went by hosts, of `calls`. */
+static uint64_t by_hosts(struct mp *mp, int (*call)(struct mp *mp, char *heap, size_t n),
+                         char *heap, size_t n)
+{
+    uint64_t before, after;
+    sent(mp, &before);
+    EXPECT_OK(call(mp, heap, n));
+    sent(mp, &after);
+    return after - before;
+}
+
+/* Numbers by which messages between hosts cost nothing, and those inside all. */
+MP_TEST_OPT(the_cheapest_one, .ranks = "4", .hosts = "AABB", .only = MP_PROCS,
+            .env = "GINSHMEM_COLL_COST=far_wait=0,far_each=0,far_kib=0,near_each=1000000")
+{
+    if (!mp_net(mp, NULL))
+        return;
+    char *heap = gin_calloc(mp->comm, 1, 1 << 16);
+    EXPECT_EQ_U64(by_hosts(mp, allreduce, heap, 2), 0);
+    EXPECT_EQ_U64(by_hosts(mp, alltoall, heap, 2), 0);
+    mp_barrier(mp);
+}
+
+/* A name for one rules over the one for all. */
+MP_TEST_OPT(the_named_one, .ranks = "4", .hosts = "AABB", .only = MP_PROCS,
+            .env = "GINSHMEM_COLL_ALGO=flat GINSHMEM_COLL_ALLREDUCE=hosts")
+{
+    if (!mp_net(mp, NULL))
+        return;
+    char *heap = gin_calloc(mp->comm, 1, 1 << 16);
+    EXPECT_EQ_U64(by_hosts(mp, allreduce, heap, 2), 1);
+    EXPECT_EQ_U64(by_hosts(mp, allgather, heap, 2), 0);
+    mp_barrier(mp);
+}
+
+/* What cannot be is refused on all ranks alike, by the name of who asked for it. */
+static void refuses(struct mp *mp, const char *name, const char *value, int status)
+{
+    gin_devcomm_t dev;
+    setenv(name, value, 1);
+    int st = gin_init(&mp->config, &mp->comm);
+    if (st == GIN_OK)
+        st = gin_devcomm_create(mp->comm, NULL, &dev);
+    EXPECT_EQ_INT(st, status);
+    EXPECT_HAS(gin_last_error(), name);
+    if (mp->comm != NULL)
+        EXPECT_OK(gin_finalize(mp->comm));
+    mp->comm = NULL;
+    unsetenv(name);
+}
+
+MP_TEST_OPT(what_cannot_be, .ranks = "1 2", .only = MP_PROCS, .bare = true)
+{
+    refuses(mp, "GINSHMEM_COLL_SCAN", "nonsense", GIN_EINVAL);
+    refuses(mp, "GINSHMEM_COLL_COST", "far_wait", GIN_EINVAL);
+    refuses(mp, "GINSHMEM_COLL_COST", "far_wait=1x", GIN_EINVAL);
+    refuses(mp, "GINSHMEM_COLL_COST", "far_wait=1,nonsense=3", GIN_EINVAL);
+    setenv("GINSHMEM_COLL_ORDER", "rank", 1);
+    refuses(mp, "GINSHMEM_COLL_REDUCE", "hosts", GIN_EINVAL);
+    unsetenv("GINSHMEM_COLL_ORDER");
+    if (mp->size > 1) {
+        setenv("GINSHMEM_COLL_COST", mp->rank == 0 ? "far_wait=1" : "far_wait=2", 1);
+        refuses(mp, "GINSHMEM_COLL_ALGO", "auto", GIN_EMISMATCH);
+    }
 }
 
 /* ---- one behind another ---- */
