@@ -84,7 +84,7 @@ __device__ static const struct refusal cases[] = {
     {PUT, WORLD, NOWHERE, LAST, 0, 8, GIN_ESTATE},
     {PUT, WORLD, STALE, LAST, 0, 8, GIN_ESTATE},
     {PUT, WORLD, UNKNOWN, LAST, 0, 8, GIN_ESTATE},
-    {PUT, WORLD, OWN, LAST, 0, 8, GIN_ESTATE}, /* own memory is no target */
+    {PUT, WORLD, OWN, LAST, 0, 8, GIN_EINVAL}, /* own memory is no target */
     {GET, WORLD, STALE, LAST, 0, 8, GIN_ESTATE},
     {GET, WORLD, NOWHERE, LAST, 0, 8, GIN_ESTATE},
     {VALUE, WORLD, STALE, LAST, 0, 8, GIN_ESTATE},
@@ -240,8 +240,11 @@ GPU_TEST(operations_of_every_group, 1)
     if (!make_places(gp, &p, &block, &own))
         return;
     for (int kind = 0; kind < K_KINDS && gpu_dev(gp, NULL); kind++) {
-        table<<<1, kind == K_THREAD ? 4 : 96, 0, gp->stream>>>(gp->dev, p, kind, gpu_net(),
-                                                               gp->report);
+        gin_caps_t caps = {};
+        caps.size = sizeof(caps);
+        EXPECT_OK(gin_query(gp->comm, &caps));
+        table<<<1, kind == K_THREAD ? 4 : 96, 0, gp->stream>>>(
+            gp->dev, p, kind, caps.cap[GIN_CAP_NET].have == 1, gp->report);
         if (!GPU_DONE(gp))
             FAIL("kind of group %d", kind);
         gpu_dev_end(gp);

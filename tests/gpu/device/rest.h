@@ -145,6 +145,7 @@ DEVICE void test_refusals(struct env *e)
           GIN_ERANGE);
     CHECK(gin_put(g, grp, w, e->right, a, heap_at(FAKE_USER), 1, what), GIN_ERANGE);
     CHECK(gin_put(g, grp, w, e->right, a, gin_at_local(NULL), 1, what), GIN_EINVAL);
+    CHECK(gin_put(g, grp, w, e->right, gin_at_local(e), b, 8, what), GIN_EINVAL);
     CHECK(gin_put(g, grp, w, e->right, a, b, 8, gin_weak_inc(FAKE_SIGNALS)), GIN_ERANGE);
     what.kind = 9;
     CHECK(gin_put(g, grp, w, e->right, a, b, 8, what), GIN_EINVAL);

@@ -143,7 +143,7 @@ GIN_DEV_CALL struct gin_i_place gin_i_find_place(const struct gin_i_window *cons
     if (gin_i_window_read(windows, handle, 1, &w) && gin_i_dev_inside(w.size, off, bytes))
         return gin_i_window_place(&w, lsa, off, update);
     if (!gin_i_window_read(windows, handle, 0, &w))
-        return gin_i_placed(0, GIN_ESTATE, 0);
+        return gin_i_placed(0, handle == GIN_I_WINDOW_LOCAL ? GIN_EINVAL : GIN_ESTATE, 0);
     if (!gin_i_dev_inside(w.size, off, bytes))
         return gin_i_placed(0, GIN_ERANGE, 0);
     return gin_i_window_place(&w, lsa, off, update);
