@@ -300,8 +300,7 @@ GPU_TEST(host_threads_reach_a_full_gpu, 1)
     gin_devcomm_t host;
     gin_at_t at, seen;
     gin_t g;
-    cudaDeviceProp prop;
-    int n = gpu_rounds(gp, 300), right = (gp->rank + 1) % gp->size;
+    int processors = 1, n = gpu_rounds(gp, 300), right = (gp->rank + 1) % gp->size;
     char *p = (char *)gpu_symmetric(gp, GIN_KIND_CUDA, 8192, &at);
     void *h = gpu_symmetric(gp, GIN_KIND_HOST, 64, &seen);
     gin_devcomm_reqs_init(&reqs);
@@ -309,9 +308,9 @@ GPU_TEST(host_threads_reach_a_full_gpu, 1)
         !EXPECT_OK(gin_devcomm_create(gp->comm, &reqs, &host)) ||
         !EXPECT_OK(gin_open(&host, 0, &g)))
         return;
-    CU(cudaGetDeviceProperties(&prop, gp->device));
-    filled<<<prop.multiProcessorCount * 8, 256, 0, gp->stream>>>(
-        gp->dev, at, seen, (unsigned long long *)(p + 4096), n, gp->report);
+    CU(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, gp->device));
+    filled<<<processors * 8, 256, 0, gp->stream>>>(gp->dev, at, seen,
+                                                   (unsigned long long *)(p + 4096), n, gp->report);
     for (unsigned long long i = 1; i <= (unsigned long long)n; i++) {
         unsigned long long out[256];
         uint64_t old = 0;

@@ -57,7 +57,7 @@ enum cudaMemcpyKind {
     cudaMemcpyDeviceToDevice,
     cudaMemcpyDefault
 };
-enum { cudaDevAttrClockRate = 13 };
+enum { cudaDevAttrClockRate = 13, cudaDevAttrMultiProcessorCount = 16 };
 
 struct emu_stream {
     std::vector<std::thread> threads;
@@ -134,9 +134,9 @@ static inline cudaError_t cudaSetDevice(int)
 {
     return cudaSuccess;
 }
-static inline cudaError_t cudaDeviceGetAttribute(int *v, int, int)
+static inline cudaError_t cudaDeviceGetAttribute(int *v, int what, int)
 {
-    *v = 1000000; /* clock64() counts nanoseconds */
+    *v = what == cudaDevAttrClockRate ? 1000000 : 2; /* clock64() counts nanoseconds */
     return cudaSuccess;
 }
 static inline cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
