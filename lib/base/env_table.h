@@ -36,8 +36,8 @@ GI_ENV(init_timeout, INIT_TIMEOUT, TIME, "120s", 1, INT64_MAX,
 GI_ENV(coll_timeout, COLL_TIMEOUT, TIME, "120s", 1, INT64_MAX,
        "deadline of collective host calls: allocation, windows, device communicators, barrier")
 GI_ENV(coll_algo, COLL_ALGO, WORD, "auto", 0, 0,
-       "auto|flat|hosts -- the way of collectives that have it: all directly, by way of hosts; auto "
-       "takes the cheapest")
+       "auto|flat|hosts -- the way of collectives that have it: all directly, by way of hosts; "
+       "auto takes the cheapest")
 GI_ENV(coll_sync, COLL_SYNC, WORD, "auto", 0, 0, "auto|flat -- the way of gin_sync")
 GI_ENV(coll_broadcast, COLL_BROADCAST, WORD, "auto", 0, 0,
        "auto|flat|hosts -- the way of gin_broadcast")
