@@ -7,6 +7,13 @@
 #include <stdlib.h>
 #include <ginshmem.h>
 
+/* Of functions that kernels call, too. */
+#ifdef __CUDACC__
+#define BOTH __host__ __device__ static inline
+#else
+#define BOTH static inline
+#endif
+
 /* Go on only if the call succeeded. The other ranks notice that this one is gone and end too. */
 #define CHECK(call) check((call), #call)
 static inline void check(int status, const char *what)
@@ -55,6 +62,20 @@ static inline void show_paths(gin_comm_t *comm)
     if (caps.cap[GIN_CAP_NET].have == 1)
         printf("; network: %s", caps.cap[GIN_CAP_NET].reason);
     printf("\n");
+}
+
+/* Has each host as many ranks as the others? Then each rail has a rank on each of them. */
+static inline int hosts_are_even(gin_comm_t *comm)
+{
+    int even = 1, size = gin_size(comm), mine[2], *all;
+    mine[0] = gin_team_lsa(comm).size;
+    mine[1] = gin_team_rail(comm).size;
+    all = (int *)malloc((size_t)size * sizeof(mine));
+    CHECK(gin_comm_allgather(comm, mine, all, sizeof(mine)));
+    for (int r = 0; r < size; r++)
+        even = even && all[2 * r] == mine[0] && all[2 * r + 1] * mine[0] == size;
+    free(all);
+    return even;
 }
 
 /*
