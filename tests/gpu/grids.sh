@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The examples of whole grids without a GPU, a host thread for each block: over the network alone,
-# and near and far at once, on two hosts by name. Run in the build folder.
+# and near and far at once, on two hosts by name, experts and products among them. Run in the build
+# folder.
 src=${srcdir:-$(dirname "$0")/../..}
 src=$(cd "$src" && pwd)
 [ -f .libs/libginshmem.so ] || { echo "SKIP: no shared library here" && exit 77; }
@@ -11,4 +12,5 @@ yes*) ;;
 *) echo "SKIP: no network here" && exit 77 ;;
 esac
 exec timeout 300 "$src/tests/gpu/emulate" -n 4 -H 2 "$src/examples/18_alltoall_gin_cuda.cu" \
-    "$src/examples/19_alltoall_hybrid_cuda.cu"
+    "$src/examples/19_alltoall_hybrid_cuda.cu" "$src/examples/24_moe_cuda.cu" \
+    "$src/examples/25_gemm_allreduce_cuda.cu"
