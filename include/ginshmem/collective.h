@@ -22,10 +22,11 @@
  *
  * GIN_ERANGE: index beyond the requirements, place outside its window, root outside the team;
  * GIN_EINVAL: team, group, type or operation that is none, places that overlap; GIN_ENOTSUP:
- * operation that the type has not, GPU memory, a rank that is not reached; GIN_ESTATE: no member,
- * stale window or context, the index is in use; GIN_EPEER: a member has died; GIN_ETIMEDOUT:
- * members have not come in reqs.collective_timeout_ns. After the last two, the destination is
- * undefined and the index cannot be used any more.
+ * operation that the type has not, GPU memory, two members that do not reach each other by what
+ * paths and connection of the requirements leave; GIN_ESTATE: no member, stale window or context,
+ * the index is in use; GIN_EPEER: a member has died; GIN_ETIMEDOUT: members have not come in
+ * reqs.collective_timeout_ns. After the last two, the destination is undefined and the index cannot
+ * be used any more.
  */
 #ifndef GINSHMEM_COLLECTIVE_H
 #define GINSHMEM_COLLECTIVE_H

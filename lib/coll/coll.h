@@ -72,7 +72,7 @@ struct gi_coll_plan {
     int groups, mine; /* their number; which is mine */
     int place;        /* mine in my group */
     int least, most;  /* members of the smallest group, and of the largest */
-    int far;          /* a member that is not reached at all, world rank; -1: none */
+    int apart[2];     /* world ranks of two members that do not reach each other; -1: none */
     int *world;       /* by team rank */
     int *group;       /* by team rank */
     int *order;       /* team ranks by group, in each by rank */
@@ -150,6 +150,8 @@ gi_coll_fold_fn gi_coll_fold(gin_type_t type, gin_reduction_t op);
 void gi_coll_neutral(void *dst, size_t n, gin_type_t type, gin_reduction_t op);
 
 /* ---- plan.c ---- */
+/* May two ranks that do not load and store to each other use the network? */
+bool gi_coll_may_cross(const struct gi_devcomm *d, int a, int b);
 /* The plan of a team that I am a member of, or NULL and recorded. */
 struct gi_coll_plan *gi_coll_plan(struct gi_colls *all, struct gi_coll *c, gin_team_t team,
                                   const char *call);

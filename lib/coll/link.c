@@ -488,7 +488,7 @@ void gi_coll_give_up(struct gi_coll_call *o, int status)
             continue;
         if (l->peer != NULL)
             GIN_STORE_RELEASE(word_of(o->c, l->peer, me), word);
-        else if (d->net != NULL && gi_core_peer_status(net_of(o), w, &text) == GIN_OK)
+        else if (gi_coll_may_cross(d, me, w) && gi_core_peer_status(net_of(o), w, &text) == GIN_OK)
             (void)post(o, w, &p); /* who does not hear of it finds out when its time is up */
     }
     GIN_FENCE_RELEASE(); /* what the program writes into its source from now on comes after it */

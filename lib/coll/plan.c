@@ -3,6 +3,7 @@
  * Who is whose neighbour in a team. Making a plan takes a look at each member; an index keeps the
  * last few, so that a loop over a few teams makes each once. Nothing is allocated.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "coll/coll.h"
@@ -21,18 +22,25 @@ static bool are_near(const struct gi_devcomm *d, int a, int b)
     return a == b || (d->lsa_of == NULL && team_of[a] == team_of[b]);
 }
 
+bool gi_coll_may_cross(const struct gi_devcomm *d, int a, int b)
+{
+    const gin_devcomm_reqs_t *r = &d->reqs;
+    if (d->net == NULL || (r->paths != 0 && !(r->paths & GIN_PATH_NET)))
+        return false;
+    return r->connection == GIN_CONNECT_FULL ||
+           (r->connection == GIN_CONNECT_RAIL &&
+            d->comm->shm->index_of[a] == d->comm->shm->index_of[b]);
+}
+
 static int list_members(struct gi_devcomm *d, struct gi_coll_plan *p, gin_team_t team,
                         const char *call)
 {
     gin_comm_t *comm = d->comm;
-    p->far = -1;
     for (int i = 0; i < team.size; i++) {
         int w = gi_team_world(comm, team, i);
         if (w < 0)
             return gi_fail_context("%s", call);
         p->world[i] = w;
-        if (p->far < 0 && !are_near(d, w, comm->rank) && d->net == NULL)
-            p->far = w;
     }
     if (team.rank < 0 || team.rank >= team.size)
         return gi_fail(GIN_ESTATE, "%s: rank %d is no member of the team", call, comm->rank);
@@ -73,14 +81,46 @@ static void find_groups(const struct gi_devcomm *d, struct gi_coll_plan *p)
     p->mine = p->group[p->me];
 }
 
-/* Why a plan cannot be used; far members without a network. */
-static int refuse(const gin_comm_t *comm, const struct gi_coll_plan *p, const char *call)
+/*
+ * Two members that do not reach each other, the same on all ranks: a team is refused on all or on
+ * none. All pairs need not be looked at: ranks that cross to one of a rail are of that rail.
+ */
+static void find_apart(const struct gi_devcomm *d, struct gi_coll_plan *p)
 {
+    p->apart[0] = p->apart[1] = -1;
+    for (int i = 0; i < p->n && p->groups > 1; i++) {
+        int a = p->world[i], b = p->world[p->order[p->first[p->group[i] == 0]]];
+        if (gi_coll_may_cross(d, a, b))
+            continue;
+        p->apart[0] = a;
+        p->apart[1] = b;
+        return;
+    }
+}
+
+static int refuse(const struct gi_devcomm *d, const struct gi_coll_plan *p, const char *call)
+{
+    const gin_comm_t *comm = d->comm;
+    const gin_devcomm_reqs_t *r = &d->reqs;
+    char why[80] = "reqs.connection is GIN_CONNECT_NONE";
+    if (d->net == NULL)
+        return gi_fail(GIN_ENOTSUP,
+                       "%s: ranks %d (host %s) and %d (host %s) are not load/store accessible to "
+                       "each other, and %s%s",
+                       call, p->apart[0], comm->cards[p->apart[0]].host_id, p->apart[1],
+                       comm->cards[p->apart[1]].host_id,
+                       comm->net != NULL
+                           ? "the network came up after this device communicator was made"
+                           : "there is no network: ",
+                       comm->net != NULL ? "" : gi_net_why(comm));
+    if (r->paths != 0 && !(r->paths & GIN_PATH_NET))
+        snprintf(why, sizeof(why), "reqs.paths 0x%x leave out the network (GIN_PATH_NET)",
+                 r->paths);
+    else if (r->connection == GIN_CONNECT_RAIL)
+        snprintf(why, sizeof(why), "not of one rail team, and reqs.connection is GIN_CONNECT_RAIL");
     return gi_fail(GIN_ENOTSUP,
-                   "%s: rank %d (host %s) is not load/store accessible from rank %d (host %s), and "
-                   "there is no network: %s",
-                   call, p->far, comm->cards[p->far].host_id, comm->rank,
-                   comm->cards[comm->rank].host_id, gi_net_why(comm));
+                   "%s: ranks %d and %d are not load/store accessible to each other, and %s", call,
+                   p->apart[0], p->apart[1], why);
 }
 
 static int make(struct gi_colls *all, struct gi_coll_plan *p, gin_team_t team, const char *call)
@@ -103,8 +143,9 @@ static int make(struct gi_colls *all, struct gi_coll_plan *p, gin_team_t team, c
     p->me = team.rank;
     memset(p->chosen, 0, sizeof(p->chosen));
     find_groups(d, p);
-    if (p->far >= 0)
-        return refuse(d->comm, p, call);
+    find_apart(d, p);
+    if (p->apart[0] >= 0)
+        return refuse(d, p, call);
     p->team = team;
     return GIN_OK;
 }

@@ -137,6 +137,54 @@ MP_TEST_OPT(environments_differ, .ranks = "2", .only = MP_PROCS, .bare = true)
     mp_down(mp);
 }
 
+/* What the requirements leave out is not used by collectives either, and all members of a team hear
+ * it, those who reach all others among them. The index stays. */
+static void some_are_apart(struct mp *mp, gin_devcomm_reqs_t *reqs, bool rails, const char *word)
+{
+    struct bed b;
+    if (!bed_up(mp, &b, reqs))
+        return;
+    gin_team_t world = b.world, rail, near, corner;
+    EXPECT_OK(gin_team_split_strided(mp->comm, world, mp->rank % 2, 2, 2, &rail));
+    EXPECT_OK(gin_team_split_strided(mp->comm, world, mp->rank & ~1, 1, 2, &near));
+    EXPECT_OK(gin_team_split_strided(mp->comm, world, 0, 1, 3, &corner));
+    EXPECT_FAILS(sum(&b, 5, GIN_DOUBLE, GIN_SUM), GIN_ENOTSUP, word);
+    EXPECT_FAILS(cast(&b, N, 0), GIN_ENOTSUP, word);
+    if (corner.rank >= 0)
+        EXPECT_FAILS(gin_sync(b.g, gin_thread(), corner, 0), GIN_ENOTSUP,
+                     rails ? "ranks 1 and 2" : "ranks 0 and 2");
+    if (rails)
+        EXPECT_OK(gin_sync(b.g, gin_thread(), rail, 0));
+    else
+        EXPECT_FAILS(gin_sync(b.g, gin_thread(), rail, 0), GIN_ENOTSUP, word);
+    EXPECT_OK(gin_sync(b.g, gin_thread(), near, 0));
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
+MP_TEST_OPT(connections_are_left_out, .ranks = "4", .hosts = "AABB")
+{
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.connection = GIN_CONNECT_RAIL;
+    some_are_apart(mp, &reqs, true, "GIN_CONNECT_RAIL");
+}
+
+MP_TEST_OPT(all_connections_are_left_out, .ranks = "4", .hosts = "AABB")
+{
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.connection = GIN_CONNECT_NONE;
+    some_are_apart(mp, &reqs, false, "GIN_CONNECT_NONE");
+}
+
+MP_TEST_OPT(the_network_is_left_out, .ranks = "4", .hosts = "AABB", .env = "GINSHMEM_CHECK=1")
+{
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.paths = GIN_PATH_LSA | GIN_PATH_SELF;
+    some_are_apart(mp, &reqs, false, "GIN_PATH_NET");
+}
+
 /* What one rank is refused, all are. */
 MP_TEST_OPT(one_is_refused, .ranks = "1 2 5", .env = "GINSHMEM_CHECK=1")
 {
