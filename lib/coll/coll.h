@@ -87,6 +87,7 @@ struct gi_coll_plan {
 struct gi_coll_out {
     struct gi_core_notice notice; /* first */
     uint32_t under_way;
+    int to; /* world rank */
 };
 
 /* An index. */

@@ -309,7 +309,7 @@ static int stage(struct gi_coll_call *o, int w, struct gi_core_put *p)
     struct gi_coll *c = o->c;
     gin_comm_t *comm = o->all->d->comm;
     uint32_t i = c->next_out;
-    int st = await(o, w, is_out, i);
+    int st = await(o, c->out[i].to, is_out, i); /* who keeps it may be another one than w */
     if (st != GIN_OK)
         return st;
     char *at = c->mine + c->rest + o->all->out_at + i * o->all->slot;
@@ -319,7 +319,7 @@ static int stage(struct gi_coll_call *o, int w, struct gi_core_put *p)
         return gi_fail_context("%s", o->name);
     p->src = at;
     p->notice = &c->out[i].notice;
-    c->out[i] = (struct gi_coll_out){.notice.fn = let_go, .under_way = 1};
+    c->out[i] = (struct gi_coll_out){.notice.fn = let_go, .under_way = 1, .to = w};
     c->next_out = (i + 1) % GI_COLL_OUT;
     st = post_all(o, w, p);
     if (st != GIN_OK)
