@@ -21,6 +21,7 @@
 #define GIVEN_UP  UINT64_MAX     /* in a word */
 #define UNMATCHED (GIVEN_UP - 1) /* likewise, because of teams of other members */
 #define TOLD      16             /* in a cell: bits below what is told */
+#define TELL_NS   500000000u     /* for telling all that the index is given up */
 
 static inline int world_of(const struct gi_coll_call *o, int r)
 {
@@ -471,12 +472,24 @@ int gi_coll_took(struct gi_coll_call *o, int from, bool whole)
     return GIN_OK;
 }
 
+/* While the context has no room, until `deadline`: who does not hear of it finds out when its time
+ * is up. */
+static void tell_end(struct gi_coll_call *o, int w, struct gi_core_put *p, uint64_t deadline)
+{
+    const char *text;
+    while (gi_core_peer_status(net_of(o), w, &text) == GIN_OK && post(o, w, p) == GIN_EAGAIN &&
+           gi_now_ns() < deadline) {
+        gi_net_drive(o->all->d->comm, net_of(o));
+        gi_os_yield();
+    }
+}
+
 void gi_coll_give_up(struct gi_coll_call *o, int status)
 {
     struct gi_devcomm *d = o->all->d;
     int me = d->comm->rank;
     uint64_t word = status == GIN_EMISMATCH ? UNMATCHED : GIVEN_UP;
-    const char *text;
+    uint64_t deadline = gi_deadline_in(TELL_NS);
     for (int w = 0; w < d->comm->size; w++) {
         struct gi_coll_link *l = &o->c->links[w];
         struct gi_core_put p = {
@@ -488,8 +501,8 @@ void gi_coll_give_up(struct gi_coll_call *o, int status)
             continue;
         if (l->peer != NULL)
             GIN_STORE_RELEASE(word_of(o->c, l->peer, me), word);
-        else if (gi_coll_may_cross(d, me, w) && gi_core_peer_status(net_of(o), w, &text) == GIN_OK)
-            (void)post(o, w, &p); /* who does not hear of it finds out when its time is up */
+        else if (gi_coll_may_cross(d, me, w))
+            tell_end(o, w, &p, deadline);
     }
     GIN_FENCE_RELEASE(); /* what the program writes into its source from now on comes after it */
 }
