@@ -5,8 +5,10 @@
 #if GI_HAVE_CUDA
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include "base/log.h"
@@ -17,7 +19,8 @@
 
 static struct {
     pthread_mutex_t lock;
-    int state; /* 0: not tried, 1: there, -1: not */
+    int state;                /* 0: not tried, 1: there, -1: not */
+    _Atomic uint64_t without; /* when so many were opened it was none of them; 0: nobody looked */
     char why[160];
     struct gi_cu table;
 } driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -81,20 +84,42 @@ const struct gi_cu *gi_cu_load(const char *path, char *why, size_t n)
     return NULL;
 }
 
+static int count_opened(struct dl_phdr_info *info, size_t n, void *count)
+{
+    (void)n;
+    *(uint64_t *)count = info->dlpi_adds;
+    return 1;
+}
+
+/* How often a library was opened so far. */
+static uint64_t opened(void)
+{
+    uint64_t n = 0;
+    dl_iterate_phdr(count_opened, &n);
+    return n;
+}
+
+/* Looking for what somebody else has opened takes microseconds, so that it is done once for each
+ * time that any library was opened. */
 const struct gi_cu *gi_cu_if_there(const char *path)
 {
     char why[8];
-    void *library = NULL;
+    uint64_t now = opened();
+    if (now == atomic_load_explicit(&driver.without, memory_order_relaxed))
+        return NULL;
     pthread_mutex_lock(&driver.lock);
     int state = driver.state;
     pthread_mutex_unlock(&driver.lock);
-    if (state == 0)
-        library = dlopen(path[0] != 0 ? path : LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    if (library != NULL) {
+    if (state == 0) {
+        void *library = dlopen(path[0] != 0 ? path : LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+        if (library == NULL) {
+            atomic_store_explicit(&driver.without, now, memory_order_relaxed);
+            return NULL;
+        }
         gi_cu_load(path, why, sizeof(why));
         dlclose(library);
     }
-    return state > 0 || library != NULL ? gi_cu_load(path, why, sizeof(why)) : NULL;
+    return state >= 0 ? gi_cu_load(path, why, sizeof(why)) : NULL;
 }
 
 const struct gi_cu *gi_cu(void)
