@@ -10,6 +10,7 @@
 #include "coll/agree.h"
 #include "coll/choose.h"
 #include "ops.h"
+#include "window_impl.h"
 
 /* Arguments, as they come. */
 struct asked {
@@ -49,6 +50,26 @@ static bool has_root(enum gi_coll_kind k)
 
 /* ---- arguments ---- */
 
+static int refuse_gpu(const struct gi_coll_call *o, const char *what)
+{
+    return gi_fail(GIN_ENOTSUP,
+                   "%s: %s is GPU memory; collectives of host threads take host memory", o->name,
+                   what);
+}
+
+static int place_local(const struct gi_coll_call *o, const char *what, uint64_t addr, size_t bytes)
+{
+    bool gpu;
+    if (addr == 0)
+        return gi_fail(GIN_EINVAL, "%s: %s is gin_at_local(NULL)", o->name, what);
+    if (addr + (bytes - 1) < addr)
+        return gi_fail(GIN_ERANGE, "%s: %s: %zu bytes at %#" PRIx64 " wrap around", o->name, what,
+                       bytes, addr);
+    if (gi_operand_is_gpu(o->all->d->comm, addr, bytes, &gpu) != GIN_OK)
+        return gi_fail_context("%s: %s", o->name, what);
+    return gpu ? refuse_gpu(o, what) : GIN_OK;
+}
+
 static int place(const struct gi_coll_call *o, const char *what, gin_at_t at, size_t bytes,
                  void **addr)
 {
@@ -56,19 +77,14 @@ static int place(const struct gi_coll_call *o, const char *what, gin_at_t at, si
     *addr = NULL;
     if (bytes == 0)
         return GIN_OK;
-    if (at.win.w == GIN_I_WINDOW_LOCAL && at.off == 0)
-        return gi_fail(GIN_EINVAL, "%s: %s is gin_at_local(NULL)", o->name, what);
     *addr = (void *)(uintptr_t)at.off;
     if (at.win.w == GIN_I_WINDOW_LOCAL)
-        return GIN_OK;
+        return place_local(o, what, at.off, bytes);
     int st = gi_op_window_any(o->all->d->comm, o->name, what, at, bytes, 0, &w);
     if (st == GIN_OK)
         st = gi_op_live(o->g, o->name, w, at.off, bytes);
     if (st == GIN_OK && w->kind == GIN_KIND_CUDA)
-        st = gi_fail(GIN_ENOTSUP,
-                     "%s: %s is GPU memory; collectives of host threads take host "
-                     "memory",
-                     o->name, what);
+        st = refuse_gpu(o, what);
     if (st == GIN_OK)
         *addr = (void *)(uintptr_t)(w->local + at.off);
     return st;
