@@ -17,8 +17,8 @@
  * Counts are of elements, and team, count, type, operation and root are the same on all members.
  * With GINSHMEM_CHECK=1 members compare them first: GIN_EMISMATCH then, on all of them, with both
  * values in gin_last_error(), and nothing is written. What one member alone is refused is that
- * member's status on all of them. Where they differ about who is a member, the index cannot be used
- * any more.
+ * member's status on all of them. Where a member is refused its team, or they differ about who is
+ * one, all return GIN_EMISMATCH, but for who was refused, and the index cannot be used any more.
  *
  * GIN_ERANGE: index beyond the requirements, place outside its window, root outside the team;
  * GIN_EINVAL: team, group, type or operation that is none, places that overlap; GIN_ENOTSUP:

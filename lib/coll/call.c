@@ -170,6 +170,8 @@ static int resolve(struct gi_coll_call *o, const struct asked *a)
 {
     size_t dst, src;
     void *to, *from;
+    if (GIN_UNLIKELY(a->grp.kind != GIN_GROUP_THREAD))
+        return gi_op_enter(o->g, a->grp, 1, o->name);
     o->size = gi_coll_size(o->type);
     if (o->size == 0 || (folds(o->kind) && (unsigned)o->op > GIN_XOR))
         return gi_fail(GIN_EINVAL, "%s: type %d or operation %d is none", o->name, (int)o->type,
@@ -243,10 +245,23 @@ static int refuse_index(const struct gi_coll_call *o)
                    o->name, o->index, o->all->count);
 }
 
+/* Others may be members with me of the team that they passed. Which they are I do not know, so that
+ * in checked mode all hear of it, and it is the index's end. What is not reached all members know.
+ */
+static int refuse_team(struct gi_coll_call *o)
+{
+    int st = gin_last_status();
+    if ((o->g->dc->flags & GIN_I_DC_CHECK) != 0 && st != GIN_ENOTSUP) {
+        o->c->broken = GIN_EMISMATCH;
+        gi_coll_give_up(o, GIN_EMISMATCH);
+    }
+    return st;
+}
+
 static int call(struct gi_coll_call *o, const struct asked *a)
 {
     o->name = names[o->kind];
-    int st = gi_op_enter(o->g, a->grp, 1, o->name);
+    int st = gi_op_enter(o->g, gin_thread(), 1, o->name);
     if (GIN_UNLIKELY(st != GIN_OK))
         return st;
     o->all = gi_devcomm_of(o->g)->colls;
@@ -264,7 +279,7 @@ static int call(struct gi_coll_call *o, const struct asked *a)
                      "between its members",
                      o->name, o->index);
     else if ((o->p = gi_coll_plan(o->all, o->c, a->team, o->name)) == NULL)
-        st = gin_last_status();
+        st = refuse_team(o);
     else
         st = go(o, a);
     __atomic_store_n(&o->c->busy, 0, __ATOMIC_RELEASE);

@@ -19,7 +19,7 @@
 #include "net_wait.h"
 
 #define GIVEN_UP  UINT64_MAX     /* in a word */
-#define UNMATCHED (GIVEN_UP - 1) /* likewise, because of teams of other members */
+#define UNMATCHED (GIVEN_UP - 1) /* likewise, because of teams */
 #define TOLD      16             /* in a cell: bits below what is told */
 #define TELL_NS   500000000u     /* for telling all that the index is given up */
 
@@ -165,8 +165,8 @@ static int gave_up(const struct gi_coll_call *o, int w)
         return st;
     if (GIN_LOAD_ACQUIRE(word_of(o->c, o->c->mine, w)) == UNMATCHED)
         return gi_fail(GIN_EMISMATCH,
-                       "rank %d has met a team of other members, in this call or before, and given "
-                       "it up",
+                       "rank %d was refused its team, or has met one of other members, in this "
+                       "call or before, and given it up",
                        w);
     return gi_fail(GIN_EPEER, "rank %d has failed in this call or before and given it up", w);
 }

@@ -120,6 +120,47 @@ MP_TEST_OPT(one_has_other_members_elsewhere, .ranks = "4", .hosts = "AABB", .onl
     members_differ(mp);
 }
 
+/* One passes the invalid team, or one that it has freed: it cannot know who waits for it. */
+static void one_has_no_team(struct mp *mp)
+{
+    struct bed b;
+    gin_team_t list, world;
+    gin_devcomm_reqs_t reqs;
+    int ranks[8] = {1, 0, 2, 3, 4, 5, 6, 7};
+    bool odd = mp->rank == mp->size - 1;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.collectives = 3;
+    if (!bed_up(mp, &b, &reqs))
+        return;
+    world = b.world;
+    b.world = odd ? gin_team_invalid() : world;
+    EXPECT_FAILS(sum(&b, 6, GIN_DOUBLE, GIN_SUM), odd ? GIN_EINVAL : GIN_EMISMATCH,
+                 odd ? "invalid" : "refused its team");
+    EXPECT_FAILS(gin_sync(b.g, gin_thread(), world, 0), GIN_EMISMATCH, "cannot be used any more");
+    if (mp->size > 2) { /* of two it were no list */
+        EXPECT_OK(gin_team_create(mp->comm, ranks, mp->size, &list));
+        EXPECT_OK(gin_sync(b.g, gin_thread(), list, 1));
+        if (odd)
+            EXPECT_OK(gin_team_free(mp->comm, list));
+        EXPECT_FAILS(gin_sync(b.g, gin_thread(), list, 1), odd ? GIN_ESTATE : GIN_EMISMATCH,
+                     odd ? "freed" : "refused its team");
+    }
+    EXPECT_FAILS(gin_sync(b.g, odd ? gin_warp() : gin_thread(), world, 2), GIN_EINVAL, "");
+    EXPECT_OK(gin_sync(b.g, gin_thread(), world, 2));
+    mp_barrier(mp);
+}
+
+MP_TEST_OPT(one_is_refused_its_team, .ranks = "2 3 5", .env = "GINSHMEM_CHECK=1", .deadline = 30)
+{
+    one_has_no_team(mp);
+}
+
+MP_TEST_OPT(one_is_refused_its_team_elsewhere, .ranks = "4", .hosts = "AABB", .only = MP_PROCS,
+            .env = "GINSHMEM_CHECK=1", .deadline = 30)
+{
+    one_has_no_team(mp);
+}
+
 /* By different ways they would take each other's messages for something else. */
 MP_TEST_OPT(environments_differ, .ranks = "2", .only = MP_PROCS, .bare = true)
 {
