@@ -17,6 +17,10 @@ struct gi_devcomm;
 /* Bytes of symmetric memory that they take in every rank's heap; 0: none were asked for. The same
  * on all ranks that were asked for the same, with the network up where there will be one. */
 uint64_t gi_colls_bytes(const gin_comm_t *comm, const gin_devcomm_reqs_t *reqs);
+/* GIN_ERANGE, recorded: more than the network has names for among so many ranks. */
+int gi_colls_fit(const gin_comm_t *comm, const gin_devcomm_reqs_t *reqs);
+/* Ask for the least scratch; false: it was no more. */
+bool gi_colls_shrink(const gin_comm_t *comm, gin_devcomm_reqs_t *reqs);
 /* What the environment asks for; ranks that differ would not understand each other. */
 bool gi_colls_in_rank_order(const gin_comm_t *comm);
 uint64_t gi_colls_choice(const gin_comm_t *comm); /* a hash */

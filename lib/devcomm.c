@@ -412,13 +412,46 @@ static int keep_teams(struct gi_devcomm *d, gin_team_barrier_t *given)
     return GIN_OK;
 }
 
+/* Offsets in the host's block, and its bytes; `barriers` are theirs. */
+static void plan_block(struct gi_devcomm *d, uint64_t barriers)
+{
+    const gin_devcomm_reqs_t *r = &d->reqs;
+    d->barriers_off = gi_cells_bytes(r);
+    d->colls_off = d->barriers_off + ((barriers + 63) & ~(uint64_t)63);
+    d->scratch_off = d->colls_off + gi_colls_bytes(d->comm, r);
+    d->bytes = d->scratch_off + ((r->scratch + 63) & ~(uint64_t)63) + 64;
+}
+
+/* Collectives do with less where the heap has no room for all that they were to have. */
+static int host_block_take(struct gi_devcomm *d, uint64_t barriers)
+{
+    gin_comm_t *comm = d->comm;
+    plan_block(d, barriers);
+    int st = gi_memory_take(comm, GIN_KIND_HOST, d->bytes, &d->off);
+    const uint64_t wished = d->bytes;
+    if (st == GIN_ENOMEM && gi_colls_shrink(comm, &d->reqs)) {
+        plan_block(d, barriers);
+        st = gi_memory_take(comm, GIN_KIND_HOST, d->bytes, &d->off);
+        if (st == GIN_OK && comm->rank == 0)
+            gi_warn("coll", "short messages, for the heap has no room for %" PRIu64 " bytes",
+                    wished);
+    }
+    if (st != GIN_OK && d->reqs.collectives != 0)
+        return gi_fail_context("%" PRIu32 " collectives take %" PRIu64 " bytes at least",
+                               d->reqs.collectives, gi_colls_bytes(comm, &d->reqs));
+    d->barriers_off += d->off;
+    d->colls_off += d->off;
+    d->scratch_off += d->off;
+    return st;
+}
+
 /* The symmetric blocks. Collective: all ranks have them, or none. */
-static int blocks_take(struct gi_devcomm *d)
+static int blocks_take(struct gi_devcomm *d, uint64_t barriers)
 {
     int st = d->kernels ? gi_cuda_up(d->comm) : GIN_OK;
     if (st != GIN_OK)
         return st;
-    st = gi_memory_take(d->comm, GIN_KIND_HOST, d->bytes, &d->off);
+    st = host_block_take(d, barriers);
     if (st != GIN_OK || !d->kernels)
         return st;
     d->cuda_bytes = gi_devcomm_cuda_plan(d);
@@ -447,6 +480,8 @@ static int adopt(gin_comm_t *comm, struct gi_devcomm *d, gin_devcomm_reqs_t *giv
         r.collective_scratch = comm->env.coll_scratch;
     if (asked == GIN_OK && r.collectives != 0)
         asked = gi_colls_check(comm);
+    if (asked == GIN_OK)
+        asked = gi_colls_fit(comm, &r);
     int st = d != NULL ? GIN_OK : gi_fail(GIN_ENOMEM, "gin_devcomm_create: no memory");
     if (st == GIN_OK)
         st = dev != NULL ? asked : gi_fail(GIN_EINVAL, "gin_devcomm_create: dev is NULL");
@@ -464,15 +499,10 @@ static int adopt(gin_comm_t *comm, struct gi_devcomm *d, gin_devcomm_reqs_t *giv
 /* Blocks and private parts. Collective: all ranks have them, or none. */
 static int build(struct gi_devcomm *d, uint64_t barriers)
 {
-    const gin_devcomm_reqs_t *r = &d->reqs;
-    const uint64_t cells = gi_cells_bytes(r);
     char why[256];
     if (d->kernels)
-        barriers = gi_barriers_bytes(d->comm, r, true);
-    barriers = (barriers + 63) & ~(uint64_t)63;
-    const uint64_t scratch = (r->scratch + 63) & ~(uint64_t)63;
-    d->bytes = cells + barriers + gi_colls_bytes(d->comm, r) + scratch + 64;
-    int st = blocks_take(d);
+        barriers = gi_barriers_bytes(d->comm, &d->reqs, true);
+    int st = blocks_take(d, barriers);
     if (st != GIN_OK) {
         gi_fail_context("gin_devcomm_create");
         return st;
@@ -480,9 +510,6 @@ static int build(struct gi_devcomm *d, uint64_t barriers)
     st = gi_multimem_open(d);
     if (st != GIN_OK)
         goto give_blocks;
-    d->barriers_off = d->off + cells;
-    d->colls_off = d->barriers_off + barriers;
-    d->scratch_off = d->colls_off + gi_colls_bytes(d->comm, r);
     st = private_up(d);
     /* also the barrier after which peers may write into the zeroed block */
     st = gi_agree_on(d->comm, GI_AGREE_DEVCOMM, d->off, d->bytes, 0, st);

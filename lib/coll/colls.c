@@ -59,6 +59,23 @@ uint64_t gi_colls_bytes(const gin_comm_t *comm, const gin_devcomm_reqs_t *r)
     return gi_colls_cells(comm, r) * sizeof(struct gi_coll_line) + a.count * a.each;
 }
 
+int gi_colls_fit(const gin_comm_t *comm, const gin_devcomm_reqs_t *r)
+{
+    uint64_t each = (uint64_t)comm->size * GI_COLL_SLOTS, most = UINT32_MAX / each;
+    if (r->collectives <= most)
+        return GIN_OK;
+    return gi_fail(GIN_ERANGE,
+                   "gin_devcomm_create: collectives is %u, it must lie in 0 .. %llu with %d ranks",
+                   r->collectives, (unsigned long long)most, comm->size);
+}
+
+bool gi_colls_shrink(const gin_comm_t *comm, gin_devcomm_reqs_t *r)
+{
+    uint64_t before = gi_colls_bytes(comm, r);
+    r->collective_scratch = 1;
+    return gi_colls_bytes(comm, r) < before;
+}
+
 bool gi_colls_in_rank_order(const gin_comm_t *comm)
 {
     return strcmp(comm->env.coll_order, "rank") == 0;

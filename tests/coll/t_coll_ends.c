@@ -271,6 +271,30 @@ MP_TEST_OPT(all_are_refused, .ranks = "1 3")
     expect_works(mp, &b);
 }
 
+/* ---- a heap without room ---- */
+
+/* Not for long messages, but for all that is needed; then not for that either. */
+MP_TEST_OPT(a_small_heap, .ranks = "1 3 8", .heap_size = 262144, .heap_max = 262144)
+{
+    static _Thread_local double mine[N], got[N];
+    gin_devcomm_t dev;
+    gin_devcomm_reqs_t reqs;
+    if (!mp_dev(mp, NULL))
+        return;
+    for (int i = 0; i < N; i++)
+        mine[i] = mp->rank + i;
+    EXPECT_OK(gin_allreduce(&mp->g, gin_thread(), gin_world(&mp->g), 0, gin_at_local(got),
+                            gin_at_local(mine), N, GIN_DOUBLE, GIN_SUM));
+    for (int i = 0; i < N; i++)
+        if (!EXPECT((int)got[i] == mp->size * i + mp->size * (mp->size - 1) / 2))
+            break;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.collectives = 4096;
+    if (mp->size > 1)
+        EXPECT_FAILS(gin_devcomm_create(mp->comm, &reqs, &dev), GIN_ENOMEM, "4096 collectives");
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
 /* ---- members that are gone ---- */
 
 #define VICTIM 1

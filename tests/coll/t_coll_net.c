@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives over a network that is made to be full: who is named, who is told. */
 #include <time.h>
+#include "colls.h"
 #include "net_ops.h"
 #include "tests/func/made_net.h"
 
@@ -85,4 +86,24 @@ MP_TEST_OPT(the_end_is_told_when_there_is_room, .ranks = "3", .hosts = "ABC", .o
     mp_barrier(mp);
     EXPECT_OK(gin_devcomm_destroy(mp->comm, &mp->dev));
     made_down(mp);
+}
+
+/* Each message's place has a name of 32 bits on the network. */
+MP_TEST_OPT(names_do_not_run_out, .ranks = "1", .bare = true)
+{
+    gin_devcomm_reqs_t reqs;
+    gin_comm_t *many = calloc(1, sizeof(*many));
+    if (!EXPECT(many != NULL))
+        return;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.collectives = 4096;
+    many->size = (1 << 18) - 1;
+    EXPECT_OK(gi_colls_fit(many, &reqs));
+    EXPECT_EQ_U64(gi_colls_cells(many, &reqs), 4096ull * 4 * (uint64_t)many->size);
+    many->size = 1 << 18;
+    EXPECT_FAILS(gi_colls_fit(many, &reqs), GIN_ERANGE, "0 .. 4095");
+    reqs.collectives = 4095;
+    EXPECT_OK(gi_colls_fit(many, &reqs));
+    free(many);
+    mp_barrier(mp);
 }
