@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "tests/coll/oracle.h"
 
 #define CAP  (1u << 19) /* bytes of a side */
@@ -18,7 +19,7 @@ struct bed {
     gin_team_t teams[5];
     int n_teams;
     uint64_t rng; /* the same on all ranks */
-    bool bits;
+    bool bits, lags;
 };
 
 /* All ranks make the same teams, and know which of them they are in. */
@@ -124,14 +125,32 @@ static bool passes_one(const struct job *j)
     }
 }
 
-static void lay_out(struct bed *b, const struct job *j, char **dst, char **src)
+/* Up to 1 ms, on some ranks. */
+static void lag(struct bed *b)
+{
+    struct timespec t = {0, (long)(pt_random(&b->mp->rng) % 1000000)};
+    if (b->lags && pt_random(&b->mp->rng) % 3 == 0)
+        nanosleep(&t, NULL);
+}
+
+/* Bytes of a dst that this rank passes in vain: what the root's has, 64 at least. */
+static size_t spared(const struct job *j)
+{
+    struct job r = *j;
+    r.me = r.root;
+    size_t bytes = job_dst(&r) * type_size(j->type);
+    return bytes > 64 ? bytes : 64;
+}
+
+/* *most: bytes of dst up to its canaries. */
+static void lay_out(struct bed *b, const struct job *j, char **dst, char **src, size_t *most)
 {
     size_t size = type_size(j->type), bytes = job_src(j) * size, room = job_dst(j) * size;
     *dst = buffer(b, 0);
     *src = passes_one(j) ? *dst : buffer(b, 1);
-    size_t most = *dst == *src && bytes > room ? bytes : room;
-    mp_canaries(*dst, most);
-    mp_poison(*dst, most, ~j->seed);
+    *most = *dst == *src && bytes > room ? bytes : room != 0 ? room : spared(j);
+    mp_canaries(*dst, *most);
+    mp_poison(*dst, *most, ~j->seed);
     if (*dst == *src && (j->kind == ALLGATHER || j->kind == GATHER))
         job_fill(j, j->me, *dst + (size_t)j->me * j->count * size);
     else
@@ -142,11 +161,12 @@ static bool run_job(struct bed *b, const struct job *j, gin_team_t team, uint32_
 {
     struct mp *mp = b->mp;
     char *dst, *src;
-    size_t at, size = type_size(j->type);
-    lay_out(b, j, &dst, &src);
+    size_t at, most;
+    lay_out(b, j, &dst, &src, &most);
     mp_step(mp, "%s, type %d, op %d, count %zu, team of %d, root %d%s, seed %llu",
             kind_names[j->kind], (int)j->type, (int)j->op, j->count, j->n, j->root,
             j->in_place ? ", in place" : "", (unsigned long long)j->seed);
+    lag(b);
     if (!EXPECT_OK(call(j, &mp->g, team, index, dst, src)))
         return false;
     size_t bytes = job_want(j, b->want);
@@ -160,8 +180,7 @@ static bool run_job(struct bed *b, const struct job *j, gin_team_t team, uint32_
             (int)(src >= b->heap[1] && src < b->heap[1] + EACH), at);
         return false;
     }
-    size_t most = dst == src && job_src(j) * size > bytes ? job_src(j) * size : bytes;
-    if (most == 0 && !MP_CHECK_PATTERN(dst, most, ~j->seed))
+    if (bytes == 0 && dst != src && !MP_CHECK_PATTERN(dst, most, ~j->seed))
         return false;
     return MP_CHECK_CANARIES(dst, most);
 }
@@ -199,15 +218,32 @@ static bool choose(struct bed *b, struct job *j, int *team)
     return t.size > 0 && t.rank >= 0;
 }
 
-static void many(struct mp *mp, int jobs, bool bits)
+static void jobs(struct bed *b, int n)
 {
-    struct bed b;
+    struct mp *mp = b->mp;
     struct job j;
     int team;
+    for (int i = 0; i < mp_rounds(mp, mp->long_mode ? 100 * n : n); i++)
+        if (choose(b, &j, &team) && !run_job(b, &j, b->teams[team], (uint32_t)i % 2))
+            break;
+}
+
+static void many(struct mp *mp, int n, bool bits)
+{
+    struct bed b;
     if (bed_up(&b, mp, bits))
-        for (int i = 0; i < mp_rounds(mp, mp->long_mode ? 100 * jobs : jobs); i++)
-            if (choose(&b, &j, &team) && !run_job(&b, &j, b.teams[team], (uint32_t)i % 2))
-                break;
+        jobs(&b, n);
+    bed_down(&b);
+}
+
+/* Ranks come late to some calls, early to others. */
+static void many_lagging(struct mp *mp, int n)
+{
+    struct bed b;
+    if (bed_up(&b, mp, false)) {
+        b.lags = true;
+        jobs(&b, n);
+    }
     bed_down(&b);
 }
 
@@ -225,6 +261,16 @@ MP_TEST_OPT(in_the_order_of_ranks, .ranks = "2 3 8", .env = "GINSHMEM_COLL_ORDER
 MP_TEST_OPT(with_little_scratch, .ranks = "3 8", .env = "GINSHMEM_COLL_SCRATCH=4096")
 {
     many(mp, 40, false);
+}
+
+MP_TEST_OPT(lagging, .ranks = "2 5 8", .env = "GINSHMEM_COLL_SCRATCH=4096")
+{
+    many_lagging(mp, 100);
+}
+
+MP_TEST_OPT(lagging_on_hosts, .ranks = "5", .hosts = "AABAB", .only = MP_PROCS)
+{
+    many_lagging(mp, 60);
 }
 
 MP_TEST_OPT(checked, .ranks = "1 3 6", .env = "GINSHMEM_CHECK=1")

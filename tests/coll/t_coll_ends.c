@@ -3,9 +3,11 @@
  * Collectives that end badly, on all members alike: arguments that differ or are refused, a member
  * that dies, one that does not come.
  */
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "tests/mp.h"
 
@@ -348,6 +350,73 @@ MP_TEST_OPT(a_member_dies_elsewhere, .ranks = "5", .hosts = "ABABB", .only = MP_
     if (PT_RACE_DETECTOR)
         MP_SKIP("libfabric is not built for the race detector");
     killed(mp);
+}
+
+/* ---- in the middle of any call ---- */
+
+static void *dies_soon(void *arg)
+{
+    struct timespec t = {.tv_nsec = *(long *)arg};
+    nanosleep(&t, NULL);
+    kill(getpid(), SIGKILL);
+    return NULL;
+}
+
+static int any_call(const struct bed *b, int i)
+{
+    const gin_t *g = b->g;
+    gin_group_t me = gin_thread();
+    gin_team_t w = b->world;
+    switch (i % 8) {
+    case 0: return sum(b, N, GIN_DOUBLE, GIN_SUM);
+    case 1: return gin_allgather(g, me, w, 0, b->dst, b->src, 900, GIN_DOUBLE);
+    case 2: return gin_alltoall(g, me, w, 0, b->dst, b->src, 700, GIN_DOUBLE);
+    case 3: return gin_scan(g, me, w, 0, b->dst, b->src, N, GIN_DOUBLE, GIN_SUM);
+    case 4: return gin_gather(g, me, w, 0, b->dst, b->src, 300, GIN_DOUBLE, 0);
+    case 5: return gin_reduce(g, me, w, 0, b->dst, b->src, 3000, GIN_DOUBLE, GIN_SUM, 0);
+    case 6: return gin_reduce_scatter(g, me, w, 0, b->dst, b->src, 700, GIN_DOUBLE, GIN_SUM);
+    default: return gin_sync(g, me, w, 0);
+    }
+}
+
+/* At any time, so that what it had under way ends anywhere. */
+static void killed_anywhere(struct mp *mp)
+{
+    struct bed b;
+    gin_devcomm_t dev;
+    pthread_t t;
+    gin_t g;
+    long after = (long)(pt_random(&mp->rng) % 40000000);
+    int st = GIN_OK;
+    if (!bare_up(mp, &b, &dev, &g))
+        return;
+    EXPECT_OK(gin_sync(&g, gin_thread(), b.world, 0));
+    if (mp->rank == VICTIM)
+        pthread_create(&t, NULL, dies_soon, &after);
+    for (int i = 0; st == GIN_OK; i++) {
+        mp_step(mp, "call %d", i);
+        st = any_call(&b, i);
+    }
+    EXPECT_EQ_INT(st, GIN_EPEER);
+    mp_step(mp, "has failed");
+    EXPECT_FAILS(any_call(&b, 0), GIN_EPEER, "cannot be used any more");
+    while (gin_comm_status(mp->comm) == GIN_OK)
+        sched_yield();
+    EXPECT_FAILS(gin_finalize(mp->comm), GIN_EPEER, "rank 1");
+    mp->comm = NULL;
+}
+
+MP_TEST_OPT(a_member_dies_anywhere, .ranks = "2 3 8", .only = MP_PROCS, .bare = true)
+{
+    killed_anywhere(mp);
+}
+
+MP_TEST_OPT(a_member_dies_anywhere_elsewhere, .ranks = "5", .hosts = "AABBC", .only = MP_PROCS,
+            .bare = true)
+{
+    if (PT_RACE_DETECTOR)
+        MP_SKIP("libfabric is not built for the race detector");
+    killed_anywhere(mp);
 }
 
 /* What is under way to a dead rank keeps nobody else: the root runs ahead to one that dies before

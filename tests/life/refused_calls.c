@@ -99,7 +99,7 @@ void refused_operations(const gin_t *g, gin_at_t at)
     gin_request_t req;
     uint64_t old = 5, least = 0;
     uint32_t old32, id = 0;
-    size_t which;
+    size_t which, one = 1;
     EXPECT_EQ_INT(gin_status(g), GIN_ESTATE);
     STATE(gin_put(g, me, w, 0, at, from, 8, gin_weak_inc(0)));
     STATE(gin_put_value(g, me, w, 0, at, 1, 8, gin_no_action()));
@@ -130,6 +130,17 @@ void refused_operations(const gin_t *g, gin_at_t at)
     STATE(gin_barrier(g, me, gin_barrier_world(), 0, GIN_ORDER_ACQ_REL, 0));
     STATE(gin_lsa_arrive(g, me, 0, GIN_ORDER_RELEASE));
     STATE(gin_lsa_wait(g, me, 0, GIN_ORDER_ACQUIRE, NULL));
+    STATE(gin_sync(g, me, w, 0));
+    STATE(gin_broadcast(g, me, w, 0, at, from, 1, GIN_INT8, 0));
+    STATE(gin_allgather(g, me, w, 0, at, from, 1, GIN_INT8));
+    STATE(gin_gather(g, me, w, 0, at, from, 1, GIN_INT8, 0));
+    STATE(gin_alltoall(g, me, w, 0, at, from, 1, GIN_INT8));
+    STATE(gin_alltoallv(g, me, w, 0, at, &one, NULL, from, &one, NULL, GIN_INT8));
+    STATE(gin_allreduce(g, me, w, 0, at, from, 1, GIN_INT8, GIN_SUM));
+    STATE(gin_reduce(g, me, w, 0, at, from, 1, GIN_INT8, GIN_SUM, 0));
+    STATE(gin_reduce_scatter(g, me, w, 0, at, from, 1, GIN_INT8, GIN_SUM));
+    STATE(gin_scan(g, me, w, 0, at, from, 1, GIN_INT8, GIN_SUM));
+    STATE(gin_scan_exclusive(g, me, w, 0, at, from, 1, GIN_INT8, GIN_SUM));
     VALUE(gin_read_signal(g, 0), 0);
     VALUE(gin_read_counter(g, 0), 0);
     VALUE(gin_read_signal_at(g, at), 0);
