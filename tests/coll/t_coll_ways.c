@@ -256,44 +256,72 @@ MP_TEST_OPT(without_barriers_between, .ranks = "2 3 8")
 
 /* ---- threads ---- */
 
-enum { THREADS = 3 };
+enum { THREADS = 3, SOME = 700 };
 
 struct worker {
     struct mp *mp;
     uint32_t index;
+    gin_team_t team; /* that its ranks have in common with others' */
 };
+
+/* Sums of one element and of many, in turn. */
+static bool sums(const struct worker *w, int i, int64_t ranks)
+{
+    int64_t mine[SOME], got[SOME], n = i % 2 ? 1 : SOME;
+    for (int64_t k = 0; k < n; k++)
+        mine[k] = w->mp->rank + i + (int64_t)w->index + k;
+    if (!EXPECT_OK(gin_allreduce(&w->mp->g, me(), w->team, w->index, gin_at_local(got),
+                                 gin_at_local(mine), (size_t)n, GIN_INT64, GIN_SUM)))
+        return false;
+    for (int64_t k = 0; k < n; k++)
+        if (!EXPECT(got[k] == w->team.size * (i + (int64_t)w->index + k) + ranks))
+            return false;
+    return true;
+}
 
 static void *work(void *arg)
 {
-    struct worker *w = arg;
-    struct mp *mp = w->mp;
-    gin_team_t world = gin_world(&mp->g);
-    for (int i = 0; i < mp_rounds(mp, 200); i++) {
-        int64_t v = mp->rank + i + (int)w->index, sum = -1;
-        if (!EXPECT_OK(gin_allreduce(&mp->g, me(), world, w->index, gin_at_local(&sum),
-                                     gin_at_local(&v), 1, GIN_INT64, GIN_SUM)))
+    const struct worker *w = arg;
+    int64_t ranks = 0;
+    for (int r = 0; r < w->team.size; r++)
+        ranks += gin_team_rank_to_world(w->mp->comm, w->team, r);
+    for (int i = 0; w->team.rank >= 0 && i < mp_rounds(w->mp, 200); i++)
+        if (!sums(w, i, ranks))
             break;
-        int64_t want = mp->size * (i + (int)w->index) + mp->size * (mp->size - 1) / 2;
-        if (!EXPECT(sum == want))
-            break;
-    }
     return NULL;
+}
+
+/* All ranks, the same the other way round, and every other one, at the same time. */
+static void threads(struct mp *mp)
+{
+    struct worker w[THREADS];
+    pthread_t t[THREADS];
+    gin_team_t world = gin_world(&mp->g);
+    for (uint32_t i = 0; i < THREADS; i++)
+        w[i] = (struct worker){mp, i, world};
+    EXPECT_OK(gin_team_split_strided(mp->comm, world, mp->size - 1, -1, mp->size, &w[1].team));
+    EXPECT_OK(gin_team_split_strided(mp->comm, world, 0, 2, (mp->size + 1) / 2, &w[2].team));
+    for (uint32_t i = 0; i < THREADS; i++)
+        EXPECT_EQ_INT(pthread_create(&t[i], NULL, work, &w[i]), 0);
+    for (uint32_t i = 0; i < THREADS; i++)
+        pthread_join(t[i], NULL);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
 }
 
 MP_TEST_OPT(threads_with_an_index_each, .ranks = "2 5")
 {
-    struct worker w[THREADS];
-    pthread_t t[THREADS];
     gin_devcomm_reqs_t reqs;
     gin_devcomm_reqs_init(&reqs);
     reqs.collectives = THREADS;
-    if (!mp_dev(mp, &reqs))
-        return;
-    for (uint32_t i = 0; i < THREADS; i++) {
-        w[i] = (struct worker){mp, i};
-        EXPECT_EQ_INT(pthread_create(&t[i], NULL, work, &w[i]), 0);
-    }
-    for (uint32_t i = 0; i < THREADS; i++)
-        pthread_join(t[i], NULL);
-    EXPECT_OK(gin_comm_barrier(mp->comm));
+    if (mp_dev(mp, &reqs))
+        threads(mp);
+}
+
+MP_TEST_OPT(threads_with_an_index_each_on_hosts, .ranks = "5", .hosts = "AAB", .only = MP_PROCS)
+{
+    gin_devcomm_reqs_t reqs;
+    gin_devcomm_reqs_init(&reqs);
+    reqs.collectives = THREADS;
+    if (mp_net(mp, &reqs))
+        threads(mp);
 }
