@@ -48,7 +48,7 @@ MP_TEST_OPT(who_keeps_a_place_is_named, .ranks = "4", .hosts = "ABCD", .only = M
 
 static void *well_soon(void *arg)
 {
-    struct timespec t = {.tv_nsec = 200000000};
+    struct timespec t = {.tv_nsec = 100000000};
     nanosleep(&t, NULL);
     gi_fault_peer(arg, 1, GI_FAULT_PEER_WELL);
     return NULL;
