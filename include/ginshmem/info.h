@@ -68,6 +68,9 @@ typedef struct gin_stats {
     uint64_t engine_busy_ns; /* what these took, together */
     uint64_t engine_from_ns; /* when the last one began, */
     uint64_t engine_to_ns;   /* and ended, by CLOCK_MONOTONIC; 0: it lasts */
+    /* further ways of collectives */
+    uint64_t coll_tree;  /* in as many rounds as the number of members has bits */
+    uint64_t coll_chain; /* each to the next one */
 } gin_stats_t;
 
 #ifndef __CUDACC_RTC__

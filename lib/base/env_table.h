@@ -36,24 +36,26 @@ GI_ENV(init_timeout, INIT_TIMEOUT, TIME, "120s", 1, INT64_MAX,
 GI_ENV(coll_timeout, COLL_TIMEOUT, TIME, "120s", 1, INT64_MAX,
        "deadline of collective host calls: allocation, windows, device communicators, barrier")
 GI_ENV(coll_algo, COLL_ALGO, WORD, "auto", 0, 0,
-       "auto|flat|hosts -- the way of collectives that have it: all directly, by way of hosts; "
-       "auto takes the cheapest")
-GI_ENV(coll_sync, COLL_SYNC, WORD, "auto", 0, 0, "auto|flat -- the way of gin_sync")
+       "auto|flat|tree|chain|hosts -- the way of collectives that have it; auto takes the "
+       "cheapest")
+GI_ENV(coll_sync, COLL_SYNC, WORD, "auto", 0, 0, "auto|flat|tree|hosts -- the way of gin_sync")
 GI_ENV(coll_broadcast, COLL_BROADCAST, WORD, "auto", 0, 0,
-       "auto|flat|hosts -- the way of gin_broadcast")
+       "auto|flat|tree|hosts -- the way of gin_broadcast")
 GI_ENV(coll_allgather, COLL_ALLGATHER, WORD, "auto", 0, 0,
        "auto|flat|hosts -- the way of gin_allgather")
 GI_ENV(coll_gather, COLL_GATHER, WORD, "auto", 0, 0, "auto|flat|hosts -- the way of gin_gather")
 GI_ENV(coll_alltoall, COLL_ALLTOALL, WORD, "auto", 0, 0,
        "auto|flat|hosts -- the way of gin_alltoall")
-GI_ENV(coll_alltoallv, COLL_ALLTOALLV, WORD, "auto", 0, 0, "auto|flat -- the way of gin_alltoallv")
+GI_ENV(coll_alltoallv, COLL_ALLTOALLV, WORD, "auto", 0, 0,
+       "auto|flat|hosts -- the way of gin_alltoallv")
 GI_ENV(coll_allreduce, COLL_ALLREDUCE, WORD, "auto", 0, 0,
-       "auto|flat|hosts -- the way of gin_allreduce")
-GI_ENV(coll_reduce, COLL_REDUCE, WORD, "auto", 0, 0, "auto|flat|hosts -- the way of gin_reduce")
+       "auto|flat|tree|hosts -- the way of gin_allreduce")
+GI_ENV(coll_reduce, COLL_REDUCE, WORD, "auto", 0, 0,
+       "auto|flat|tree|hosts -- the way of gin_reduce")
 GI_ENV(coll_reduce_scatter, COLL_REDUCE_SCATTER, WORD, "auto", 0, 0,
-       "auto|flat -- the way of gin_reduce_scatter")
+       "auto|flat|hosts -- the way of gin_reduce_scatter")
 GI_ENV(coll_scan, COLL_SCAN, WORD, "auto", 0, 0,
-       "auto|flat -- the way of gin_scan and gin_scan_exclusive")
+       "auto|flat|chain|hosts -- the way of gin_scan and gin_scan_exclusive")
 GI_ENV(coll_cost, COLL_COST, TEXT, "", 0, 0,
        "ns by which auto compares ways of collectives, such as far_wait=15000,far_each=5000; see "
        "gin_broadcast(3)")

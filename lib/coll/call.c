@@ -212,6 +212,8 @@ static int lose(struct gi_coll_call *o, int status)
 
 static int (*const runs[GI_COLL_WAYS])(struct gi_coll_call *o) = {
     [GI_COLL_FLAT] = gi_coll_run_flat,
+    [GI_COLL_TREE] = gi_coll_run_tree,
+    [GI_COLL_CHAIN] = gi_coll_run_chain,
     [GI_COLL_HOSTS] = gi_coll_run_two,
 };
 

@@ -13,12 +13,12 @@
 #include <string.h>
 
 #include "coll/choose.h"
+#include "coll/two.h"
 #include "net_up.h"
 
 static const char *const ways[GI_COLL_WAYS] = {
-    [GI_COLL_AUTO] = "auto",
-    [GI_COLL_FLAT] = "flat",
-    [GI_COLL_HOSTS] = "hosts",
+    [GI_COLL_AUTO] = "auto",   [GI_COLL_FLAT] = "flat",   [GI_COLL_TREE] = "tree",
+    [GI_COLL_CHAIN] = "chain", [GI_COLL_HOSTS] = "hosts",
 };
 
 const char *gi_coll_way_name(enum gi_coll_way way)
@@ -101,6 +101,42 @@ static uint64_t flat_allreduce(const struct shape *s)
     return 2 * all_to_all(s, s->bytes / s->n) + fold(s, s->bytes);
 }
 
+/* Rounds of a message to one other rank, to all of them in the end. */
+static uint64_t rounds(const struct shape *s, uint64_t bytes)
+{
+    uint64_t k = 0, sum = 0;
+    for (uint64_t d = 1; d < s->n; d *= 2, k++)
+        sum += s->hosts == 0 ? near(s, 1, bytes) : far(s, 1, s->most * bytes);
+    return sum;
+}
+
+static uint64_t tree(const struct shape *s)
+{
+    return rounds(s, s->bytes);
+}
+
+static uint64_t tree_fold(const struct shape *s)
+{
+    uint64_t sum = rounds(s, s->bytes);
+    for (uint64_t d = 1; d < s->n; d *= 2)
+        sum += fold(s, s->bytes);
+    return sum;
+}
+
+/* All wait in a row, each while the next steps are on their way to it. */
+static uint64_t chain_fold(const struct shape *s)
+{
+    uint64_t sum = fold(s, s->bytes);
+    for (int r = 1; r < s->p->n; r++)
+        sum += s->p->group[r] == s->p->group[r - 1] ? near(s, 1, 0) : far(s, 1, 0);
+    return sum + (s->hosts == 0 ? near(s, 1, s->bytes) : far(s, 1, s->bytes));
+}
+
+static uint64_t hosts_sync(const struct shape *s)
+{
+    return 2 * near(s, s->near, 0) + far(s, s->hosts, 0);
+}
+
 static uint64_t hosts_broadcast(const struct shape *s)
 {
     return far(s, s->hosts, s->hosts * s->bytes) + near(s, s->near, s->near * s->bytes);
@@ -130,19 +166,47 @@ static uint64_t hosts_reduce(const struct shape *s)
            fold(s, s->hosts * s->bytes / s->most) + near(s, s->near, s->bytes);
 }
 
-/* No way: it has none. */
+static uint64_t hosts_scatter(const struct shape *s)
+{
+    return 2 * near(s, s->near, (s->n - 1) * s->bytes) +
+           far(s, s->hosts, s->hosts * s->most * s->bytes) + fold(s, s->n * s->bytes);
+}
+
+/* As they are, step by step, and combined by everybody. */
+static uint64_t hosts_in_order(const struct shape *s)
+{
+    uint64_t more = s->n * s->bytes / (2 * s->slot);
+    return hosts_allgather(s) + more * hosts_sync(s) + fold(s, s->n * s->bytes);
+}
+
+static uint64_t hosts_allreduce(const struct shape *s)
+{
+    return s->rank_order ? hosts_in_order(s) : hosts_reduce(s);
+}
+
+/* No function: it has not that way. */
 static const cost_fn costs[GI_COLL_KINDS][GI_COLL_WAYS] = {
-    [GI_COLL_SYNC] = {[GI_COLL_FLAT] = flat_one},
-    [GI_COLL_BROADCAST] = {[GI_COLL_FLAT] = flat_one, [GI_COLL_HOSTS] = hosts_broadcast},
+    [GI_COLL_SYNC] =
+        {[GI_COLL_FLAT] = flat_one, [GI_COLL_TREE] = tree, [GI_COLL_HOSTS] = hosts_sync},
+    [GI_COLL_BROADCAST] =
+        {[GI_COLL_FLAT] = flat_one, [GI_COLL_TREE] = tree, [GI_COLL_HOSTS] = hosts_broadcast},
     [GI_COLL_ALLGATHER] = {[GI_COLL_FLAT] = flat_all, [GI_COLL_HOSTS] = hosts_allgather},
     [GI_COLL_GATHER] = {[GI_COLL_FLAT] = flat_one, [GI_COLL_HOSTS] = hosts_gather},
     [GI_COLL_ALLTOALL] = {[GI_COLL_FLAT] = flat_all, [GI_COLL_HOSTS] = hosts_alltoall},
-    [GI_COLL_ALLTOALLV] = {[GI_COLL_FLAT] = flat_all},
-    [GI_COLL_ALLREDUCE] = {[GI_COLL_FLAT] = flat_allreduce, [GI_COLL_HOSTS] = hosts_reduce},
-    [GI_COLL_REDUCE] = {[GI_COLL_FLAT] = flat_reduce, [GI_COLL_HOSTS] = hosts_reduce},
-    [GI_COLL_REDUCE_SCATTER] = {[GI_COLL_FLAT] = flat_fold},
-    [GI_COLL_SCAN] = {[GI_COLL_FLAT] = flat_fold},
-    [GI_COLL_SCAN_EXCLUSIVE] = {[GI_COLL_FLAT] = flat_fold},
+    [GI_COLL_ALLTOALLV] = {[GI_COLL_FLAT] = flat_all, [GI_COLL_HOSTS] = hosts_alltoall},
+    [GI_COLL_ALLREDUCE] = {[GI_COLL_FLAT] = flat_allreduce,
+                           [GI_COLL_TREE] = tree_fold,
+                           [GI_COLL_HOSTS] = hosts_allreduce},
+    [GI_COLL_REDUCE] = {[GI_COLL_FLAT] = flat_reduce,
+                        [GI_COLL_TREE] = tree_fold,
+                        [GI_COLL_HOSTS] = hosts_allreduce},
+    [GI_COLL_REDUCE_SCATTER] = {[GI_COLL_FLAT] = flat_fold, [GI_COLL_HOSTS] = hosts_scatter},
+    [GI_COLL_SCAN] = {[GI_COLL_FLAT] = flat_fold,
+                      [GI_COLL_CHAIN] = chain_fold,
+                      [GI_COLL_HOSTS] = hosts_in_order},
+    [GI_COLL_SCAN_EXCLUSIVE] = {[GI_COLL_FLAT] = flat_fold,
+                                [GI_COLL_CHAIN] = chain_fold,
+                                [GI_COLL_HOSTS] = hosts_in_order},
 };
 
 /* ---- what the environment says ---- */
@@ -215,7 +279,9 @@ static enum gi_coll_way way_of(const char *word)
 /* Ways that combine in the order of ranks, or combine nothing. */
 static bool keeps_order(enum gi_coll_kind kind, enum gi_coll_way way)
 {
-    return way == GI_COLL_FLAT || kind < GI_COLL_ALLREDUCE;
+    if (kind < GI_COLL_ALLREDUCE || way == GI_COLL_FLAT || way == GI_COLL_CHAIN)
+        return true;
+    return way == GI_COLL_HOSTS && kind != GI_COLL_REDUCE_SCATTER;
 }
 
 static const struct {
@@ -288,10 +354,23 @@ int gi_colls_check(const gin_comm_t *comm)
 /* Why it cannot go that way; NULL: it can. */
 static const char *obstacle(const struct gi_coll_call *o, enum gi_coll_way way)
 {
-    if (way == GI_COLL_HOSTS && (o->kind == GI_COLL_ALLTOALL || o->kind == GI_COLL_GATHER) &&
-        !gi_coll_blocks_fit(o))
-        return "what one host has for another does not fit into a message";
-    return NULL;
+    if (way != GI_COLL_HOSTS)
+        return NULL;
+    switch (o->kind) {
+    case GI_COLL_ALLTOALL:
+    case GI_COLL_GATHER:
+        return gi_coll_blocks_fit(o) ? NULL : "a byte of each block does not fit into a message";
+    case GI_COLL_ALLTOALLV:
+        return gi_coll_counts_fit(o) ? NULL : "the blocks' lengths do not fit into a message";
+    case GI_COLL_ALLREDUCE:
+    case GI_COLL_REDUCE:
+        if (!o->all->rank_order)
+            return NULL; /* fall through */
+    case GI_COLL_SCAN:
+    case GI_COLL_SCAN_EXCLUSIVE:
+        return gi_coll_order_fits(o) ? NULL : "an element of each rank does not fit into a message";
+    default: return NULL;
+    }
 }
 
 static enum gi_coll_way cheapest(const struct gi_coll_call *o)

@@ -6,8 +6,8 @@
  * call to the next, and consecutive calls need no barrier.
  *
  * Above it: plan.c says who is whose neighbour in a team; exchange.c moves and folds elements
- * between all members directly; two.c by way of hosts, two_blocks.c where blocks are small;
- * choose.c says which way a call goes; call.c checks and does one.
+ * between all members directly; two.c and its like by way of hosts, tree.c in few rounds, order.c
+ * in the order of ranks; choose.c says which way a call goes; call.c checks and does one.
  */
 #ifndef GI_COLL_H
 #define GI_COLL_H
@@ -28,6 +28,8 @@
 enum gi_coll_way {
     GI_COLL_AUTO,  /* the cheapest one */
     GI_COLL_FLAT,  /* all to each other directly */
+    GI_COLL_TREE,  /* as many rounds as the number of members has bits */
+    GI_COLL_CHAIN, /* each to the next one */
     GI_COLL_HOSTS, /* by way of groups */
     GI_COLL_WAYS
 };
@@ -61,6 +63,7 @@ struct gi_coll_link {
     uint64_t sent, got; /* messages */
     uint64_t taken;     /* of those sent; as far as I know */
     uint64_t told;      /* so many of those got were told */
+    uint64_t referred;  /* the last one sent by reference; its taker tells at once */
     char *peer;         /* its block; NULL: over the network */
     const char *heap;   /* its heap, likewise */
 };
@@ -199,13 +202,9 @@ int gi_coll_run_flat(struct gi_coll_call *o);
  * where they begin. */
 size_t gi_coll_share(size_t count, size_t size, int n, int r, size_t *from);
 
-/* ---- two.c ---- */
+/* ---- tree.c, order.c, two.c ---- */
+int gi_coll_run_tree(struct gi_coll_call *o);
+int gi_coll_run_chain(struct gi_coll_call *o);
 int gi_coll_run_two(struct gi_coll_call *o);
-
-/* ---- two_blocks.c ---- */
-/* Does what one group has for another fit in a message? */
-bool gi_coll_blocks_fit(const struct gi_coll_call *o);
-int gi_coll_alltoall_two(struct gi_coll_call *o);
-int gi_coll_gather_two(struct gi_coll_call *o);
 
 #endif

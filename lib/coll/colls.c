@@ -178,5 +178,7 @@ void gi_colls_count(const struct gi_colls *a, gin_stats_t *s)
         s->collectives += GIN_LOAD_RELAXED(&a->index[i].calls);
         s->coll_flat += GIN_LOAD_RELAXED(&a->index[i].by[GI_COLL_FLAT]);
         s->coll_two += GIN_LOAD_RELAXED(&a->index[i].by[GI_COLL_HOSTS]);
+        s->coll_tree += GIN_LOAD_RELAXED(&a->index[i].by[GI_COLL_TREE]);
+        s->coll_chain += GIN_LOAD_RELAXED(&a->index[i].by[GI_COLL_CHAIN]);
     }
 }

@@ -409,6 +409,7 @@ int gi_coll_refer(struct gi_coll_call *o, int to, const void *bytes)
         return st;
     show(l, line_of(o->c, l->peer, comm->rank, l->sent % GI_COLL_SLOTS),
          1 + (uint64_t)((const char *)bytes - heap));
+    l->referred = l->sent;
     return GIN_OK;
 }
 
@@ -416,7 +417,7 @@ int gi_coll_settle(struct gi_coll_call *o, int to)
 {
     int w = world_of(o, to);
     const struct gi_coll_link *l = &o->c->links[w];
-    return await(o, w, has_taken, l->sent);
+    return await(o, w, has_taken, l->referred);
 }
 
 int gi_coll_recv(struct gi_coll_call *o, int from, size_t n, const void **bytes, bool *whole)

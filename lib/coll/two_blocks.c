@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small blocks by way of hosts: what all members of one group have for all of another is one
- * message. For each other group one of mine, its gateway, collects what goes there and one takes
- * what comes from there; gateways take turns, so that no rank has all of it.
+ * Blocks for each member by way of groups: what all members of one group have for all of another is
+ * one message per step. For each other group one of mine, its gateway, collects what goes there and
+ * one takes what comes from there; gateways take turns, so that no rank has all of it. While a step
+ * is on the wire, the one before it is handed out.
  */
 #include <string.h>
 
-#include "coll/coll.h"
+#include "coll/two.h"
 
 static inline size_t block_of(const struct gi_coll_call *o)
 {
@@ -19,86 +20,89 @@ static inline int gateway(const struct gi_coll_plan *p, int g, int h)
     return gi_coll_member(p, g, h % gi_coll_members(p, g));
 }
 
+/* Bytes of a block that a step moves. */
+static size_t step_of(const struct gi_coll_call *o)
+{
+    size_t most = (size_t)o->p->most;
+    return o->all->slot / (o->kind == GI_COLL_GATHER ? most : most * most);
+}
+
 bool gi_coll_blocks_fit(const struct gi_coll_call *o)
 {
-    size_t most = (size_t)o->p->most, block = block_of(o);
-    if (o->kind == GI_COLL_GATHER)
-        return block <= o->all->slot / most;
-    return block <= o->all->slot / (most * most);
+    return step_of(o) != 0;
 }
+
+/* Bytes at .. at + k of every block. */
+struct step {
+    struct gi_coll_call *o;
+    uint64_t at;
+    size_t k;
+};
 
 /* ---- all to all ---- */
 
-/* My blocks for the members of group h, one behind another. */
-static void pack(const struct gi_coll_call *o, int h, char *to)
+/* Of my blocks for the members of group h, one behind another. */
+static void pack(const struct step *x, int h, char *to)
 {
-    size_t block = block_of(o);
+    const struct gi_coll_call *o = x->o;
     for (int j = 0; j < gi_coll_members(o->p, h); j++)
-        memcpy(to + (size_t)j * block, o->src + (size_t)gi_coll_member(o->p, h, j) * block, block);
+        memcpy(to + (size_t)j * x->k,
+               o->src + (size_t)gi_coll_member(o->p, h, j) * block_of(o) + x->at, x->k);
 }
 
 /* What mine have for group h, by its gateway: member by member. */
-static int leave(struct gi_coll_call *o, int h)
+static int leave(const struct step *x, int h)
 {
+    struct gi_coll_call *o = x->o;
     const struct gi_coll_plan *p = o->p;
-    size_t bytes = (size_t)gi_coll_members(p, h) * block_of(o);
+    size_t bytes = (size_t)gi_coll_members(p, h) * x->k;
     char *all = o->c->tmp[0];
-    int by = gateway(p, p->mine, h), n = gi_coll_members(p, p->mine);
-    const void *got;
-    bool whole;
-    int st = GIN_OK;
+    int by = gateway(p, p->mine, h), n = gi_coll_members(p, p->mine), st = GIN_OK;
     if (by != p->me) {
-        pack(o, h, all);
+        pack(x, h, all);
         return gi_coll_send(o, by, all, bytes);
     }
-    pack(o, h, all + (size_t)p->place * bytes);
-    for (int i = 0; i < n && st == GIN_OK; i++) {
-        int r = gi_coll_member(p, p->mine, i);
-        if (r == p->me)
-            continue;
-        st = gi_coll_recv(o, r, bytes, &got, &whole);
-        if (st != GIN_OK)
-            return st;
-        memcpy(all + (size_t)i * bytes, got, bytes);
-        st = gi_coll_took(o, r, whole);
-    }
+    pack(x, h, all + (size_t)p->place * bytes);
+    for (int i = 0; i < n && st == GIN_OK; i++)
+        if (i != p->place)
+            st = gi_coll_take(o, gi_coll_in_group(o, i), all + (size_t)i * bytes, bytes);
     return st == GIN_OK ? gi_coll_send(o, gateway(p, h, p->mine), all, (size_t)n * bytes) : st;
 }
 
-/* Blocks of all members of group g for me. */
-static void unpack(const struct gi_coll_call *o, int g, const char *from, size_t stride)
+/* Of the blocks of all members of group g, for me. */
+static void unpack(const struct step *x, int g, const char *from, size_t stride)
 {
-    size_t block = block_of(o);
+    const struct gi_coll_call *o = x->o;
     for (int i = 0; i < gi_coll_members(o->p, g); i++)
-        memcpy(o->dst + (size_t)gi_coll_member(o->p, g, i) * block, from + (size_t)i * stride,
-               block);
+        memcpy(o->dst + (size_t)gi_coll_member(o->p, g, i) * block_of(o) + x->at,
+               from + (size_t)i * stride, x->k);
 }
 
 /* The gateway hands a message of group g's out: to member j what is for it. */
-static int hand_out(struct gi_coll_call *o, int g, const char *all)
+static int hand_out(const struct step *x, int g, const char *all)
 {
+    struct gi_coll_call *o = x->o;
     const struct gi_coll_plan *p = o->p;
     int n = gi_coll_members(p, p->mine), theirs = gi_coll_members(p, g), st = GIN_OK;
-    size_t block = block_of(o), stride = (size_t)n * block;
+    size_t k = x->k, stride = (size_t)n * k;
     for (int j = 0; j < n && st == GIN_OK; j++) {
-        int r = gi_coll_member(p, p->mine, j);
-        if (r == p->me) {
-            unpack(o, g, all + (size_t)j * block, stride);
+        if (j == p->place) {
+            unpack(x, g, all + (size_t)j * k, stride);
             continue;
         }
         for (int i = 0; i < theirs; i++)
-            memcpy(o->c->tmp[1] + (size_t)i * block, all + (size_t)i * stride + (size_t)j * block,
-                   block);
-        st = gi_coll_send(o, r, o->c->tmp[1], (size_t)theirs * block);
+            memcpy(o->c->tmp[1] + (size_t)i * k, all + (size_t)i * stride + (size_t)j * k, k);
+        st = gi_coll_send(o, gi_coll_in_group(o, j), o->c->tmp[1], (size_t)theirs * k);
     }
     return st;
 }
 
 /* What group g has for mine. */
-static int arrive(struct gi_coll_call *o, int g)
+static int arrive(const struct step *x, int g)
 {
+    struct gi_coll_call *o = x->o;
     const struct gi_coll_plan *p = o->p;
-    size_t block = block_of(o), bytes = (size_t)gi_coll_members(p, g) * block;
+    size_t bytes = (size_t)gi_coll_members(p, g) * x->k;
     int by = gateway(p, p->mine, g);
     bool mine = by == p->me, whole;
     int from = mine ? gateway(p, g, p->mine) : by;
@@ -108,9 +112,9 @@ static int arrive(struct gi_coll_call *o, int g)
     if (st != GIN_OK)
         return st;
     if (mine)
-        st = hand_out(o, g, got);
+        st = hand_out(x, g, got);
     else
-        unpack(o, g, got, block);
+        unpack(x, g, got, x->k);
     return st == GIN_OK ? gi_coll_took(o, from, whole) : st;
 }
 
@@ -132,59 +136,60 @@ static struct gi_coll_part near_in(const struct gi_coll_call *o, int r)
     return near(o, r, o->dst);
 }
 
-/* All that leaves me has been copied before anything arrives, so it may be in place. Groups are
- * gone through in one order by all of mine: a gateway waits only for who is on the way to it. */
+/* All of a step that leaves me has been copied before anything of it arrives, so it may be in
+ * place. Groups are gone through in one order by all of mine: a gateway waits only for who is on
+ * the way to it. */
 int gi_coll_alltoall_two(struct gi_coll_call *o)
 {
     const struct gi_coll_moves inside = {near_out, near_in, false, !o->in_place};
-    int groups = o->p->groups, st = GIN_OK;
-    for (int h = 0; h < groups && st == GIN_OK; h++)
-        if (h != o->p->mine)
-            st = leave(o, h);
-    if (st == GIN_OK)
-        st = gi_coll_exchange(o, &inside);
-    for (int g = 0; g < groups && st == GIN_OK; g++)
-        if (g != o->p->mine)
-            st = arrive(o, g);
+    const size_t block = block_of(o), step = step_of(o);
+    int groups = o->p->groups, mine = o->p->mine, st = GIN_OK;
+    for (uint64_t at = 0; at < block + step && st == GIN_OK; at += step) {
+        const struct step now = {o, at, gi_coll_rest(block, at, step)};
+        for (int h = 0; now.k != 0 && h < groups && st == GIN_OK; h++)
+            if (h != mine)
+                st = leave(&now, h);
+        if (at == 0) {
+            st = st == GIN_OK ? gi_coll_exchange(o, &inside) : st;
+            continue;
+        }
+        const struct step before = {o, at - step, gi_coll_rest(block, at - step, step)};
+        for (int g = 0; g < groups && st == GIN_OK; g++)
+            if (g != mine)
+                st = arrive(&before, g);
+    }
     return st;
 }
 
 /* ---- gather ---- */
 
-/* Blocks of group g's members, one behind another, into their places at the root. */
-static int take(struct gi_coll_call *o, int g)
+/* Of the blocks of group g's members, one behind another, into their places at the root. */
+static int take(const struct step *x, int g)
 {
-    size_t block = block_of(o);
+    struct gi_coll_call *o = x->o;
     int from = gi_coll_member(o->p, g, 0);
     const void *got;
     bool whole;
-    int st = gi_coll_recv(o, from, (size_t)gi_coll_members(o->p, g) * block, &got, &whole);
+    int st = gi_coll_recv(o, from, (size_t)gi_coll_members(o->p, g) * x->k, &got, &whole);
     if (st != GIN_OK)
         return st;
-    unpack(o, g, got, block);
+    unpack(x, g, got, x->k);
     return gi_coll_took(o, from, whole);
 }
 
 /* Of a group without the root: to its first member, and from there in one. */
-static int bring(struct gi_coll_call *o)
+static int bring(const struct step *x)
 {
+    struct gi_coll_call *o = x->o;
     const struct gi_coll_plan *p = o->p;
-    size_t block = block_of(o);
     int n = gi_coll_members(p, p->mine), st = GIN_OK;
-    const void *got;
-    bool whole;
+    char *all = o->c->tmp[0];
     if (p->place != 0)
-        return gi_coll_send(o, gi_coll_member(p, p->mine, 0), o->src, block);
-    memcpy(o->c->tmp[0], o->src, block);
-    for (int i = 1; i < n && st == GIN_OK; i++) {
-        int r = gi_coll_member(p, p->mine, i);
-        st = gi_coll_recv(o, r, block, &got, &whole);
-        if (st != GIN_OK)
-            return st;
-        memcpy(o->c->tmp[0] + (size_t)i * block, got, block);
-        st = gi_coll_took(o, r, whole);
-    }
-    return st == GIN_OK ? gi_coll_send(o, o->root, o->c->tmp[0], (size_t)n * block) : st;
+        return gi_coll_show(o, gi_coll_in_group(o, 0), o->src + x->at, x->k);
+    memcpy(all, o->src + x->at, x->k);
+    for (int i = 1; i < n && st == GIN_OK; i++)
+        st = gi_coll_take(o, gi_coll_in_group(o, i), all + (size_t)i * x->k, x->k);
+    return st == GIN_OK ? gi_coll_send(o, o->root, all, (size_t)n * x->k) : st;
 }
 
 static struct gi_coll_part to_root(const struct gi_coll_call *o, int r)
@@ -203,12 +208,17 @@ static struct gi_coll_part at_root(const struct gi_coll_call *o, int r)
 int gi_coll_gather_two(struct gi_coll_call *o)
 {
     const struct gi_coll_moves inside = {to_root, at_root, false, true};
-    int st;
-    if (o->p->mine != o->p->group[o->root])
-        return bring(o);
-    st = gi_coll_exchange(o, &inside);
-    for (int g = 0; g < o->p->groups && o->p->me == o->root && st == GIN_OK; g++)
-        if (g != o->p->mine)
-            st = take(o, g);
-    return st;
+    const size_t block = block_of(o), step = step_of(o);
+    const struct gi_coll_plan *p = o->p;
+    bool home = p->mine == p->group[o->root];
+    int st = home ? gi_coll_exchange(o, &inside) : GIN_OK;
+    for (uint64_t at = 0; at < block && st == GIN_OK; at += step) {
+        const struct step now = {o, at, gi_coll_rest(block, at, step)};
+        if (!home)
+            st = bring(&now);
+        for (int g = 0; g < p->groups && p->me == o->root && st == GIN_OK; g++)
+            if (g != p->mine)
+                st = take(&now, g);
+    }
+    return st == GIN_OK ? gi_coll_settle_group(o) : st;
 }

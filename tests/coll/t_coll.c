@@ -300,3 +300,83 @@ MP_TEST_OPT(directly_on_hosts, .ranks = "6", .hosts = "ABB", .only = MP_PROCS,
 {
     many(mp, 25, false);
 }
+
+/* ---- by every way ---- */
+
+/* Every collective with a type of every class, short, of some messages, of many steps; so that each
+ * way that it has comes to each of them. */
+static void sweep(struct mp *mp, bool bits)
+{
+    static const struct {
+        gin_type_t type;
+        gin_reduction_t op;
+    } classes[] = {{GIN_INT32, GIN_SUM},   {GIN_UINT8, GIN_XOR},         {GIN_BFLOAT16, GIN_MAX},
+                   {GIN_DOUBLE, GIN_PROD}, {GIN_COMPLEX_FLOAT, GIN_SUM}, {GIN_HALF, GIN_SUM}};
+    static const size_t counts[] = {1, 9, 700, 6000};
+    struct bed b;
+    if (!bed_up(&b, mp, bits))
+        return bed_down(&b);
+    for (int i = 0, good = 1; good && i < KINDS * 4 * (mp->slow > 1 ? 1 : 3); i++) {
+        struct job j = {.kind = (enum kind)(i % KINDS), .bits = bits, .n = mp->size};
+        size_t c = (size_t)(pt_random(&b.rng) % 6);
+        j.type = classes[c].type;
+        j.op = classes[c].op;
+        j.me = mp->rank;
+        j.root = (int)(pt_random(&b.rng) % (uint64_t)mp->size);
+        j.in_place = pt_random(&b.rng) % 3 == 0;
+        j.seed = pt_random(&b.rng);
+        j.count = counts[i / KINDS % 4];
+        if (j.count * type_size(j.type) * (size_t)mp->size > CAP)
+            j.count = CAP / type_size(j.type) / (size_t)mp->size;
+        good = run_job(&b, &j, b.teams[0], 0);
+    }
+    bed_down(&b);
+}
+
+static void both(struct mp *mp, bool bits)
+{
+    sweep(mp, bits);
+    many(mp, 20, bits);
+}
+
+MP_TEST_OPT(by_trees, .ranks = "1 2 3 5 6 7 8", .env = "GINSHMEM_COLL_ALGO=tree")
+{
+    both(mp, false);
+}
+
+MP_TEST_OPT(by_trees_on_hosts, .ranks = "5", .hosts = "ABACA", .only = MP_PROCS,
+            .env = "GINSHMEM_COLL_ALGO=tree")
+{
+    both(mp, false);
+}
+
+/* Of any bits: a chain is in the order of ranks. */
+MP_TEST_OPT(by_chains, .ranks = "1 2 5 8",
+            .env = "GINSHMEM_COLL_ALGO=chain GINSHMEM_COLL_ORDER=rank")
+{
+    both(mp, true);
+}
+
+MP_TEST_OPT(by_hosts_one_by_one, .ranks = "1 2 3 5 6 7 8", .hosts = "AB", .only = MP_PROCS,
+            .env = "GINSHMEM_COLL_ALGO=hosts")
+{
+    both(mp, false);
+}
+
+MP_TEST_OPT(by_hosts_in_blocks, .ranks = "3 5 8", .hosts = "AAAABBBB", .only = MP_PROCS,
+            .env = "GINSHMEM_COLL_ALGO=hosts")
+{
+    both(mp, false);
+}
+
+MP_TEST_OPT(by_hosts_of_any_size, .ranks = "2 6 7 8", .hosts = "ABACAABA", .only = MP_PROCS,
+            .env = "GINSHMEM_COLL_ALGO=hosts GINSHMEM_COLL_SCRATCH=4096")
+{
+    both(mp, false);
+}
+
+MP_TEST_OPT(by_hosts_in_the_order_of_ranks, .ranks = "3 6 8", .hosts = "ABACAABA", .only = MP_PROCS,
+            .env = "GINSHMEM_COLL_ALGO=hosts GINSHMEM_COLL_ORDER=rank")
+{
+    both(mp, true);
+}

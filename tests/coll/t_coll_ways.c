@@ -69,14 +69,74 @@ static int alltoall(struct mp *mp, char *heap, size_t n)
     return gin_alltoall(&mp->g, me(), gin_world(&mp->g), 0, at, at, n, GIN_INT32);
 }
 
+static int alltoallv(struct mp *mp, char *heap, size_t n)
+{
+    gin_at_t at = gin_at_ptr(&mp->g, heap);
+    size_t counts[8] = {n, n, n, n, n, n, n, n};
+    return gin_alltoallv(&mp->g, me(), gin_world(&mp->g), 0, at, counts, NULL, at, counts, NULL,
+                         GIN_INT32);
+}
+
+static int reduce_scatter(struct mp *mp, char *heap, size_t n)
+{
+    gin_at_t at = gin_at_ptr(&mp->g, heap);
+    return gin_reduce_scatter(&mp->g, me(), gin_world(&mp->g), 0, at, at, n, GIN_INT32, GIN_SUM);
+}
+
+static int reduce(struct mp *mp, char *heap, size_t n)
+{
+    gin_at_t at = gin_at_ptr(&mp->g, heap);
+    return gin_reduce(&mp->g, me(), gin_world(&mp->g), 0, at, at, n, GIN_INT32, GIN_SUM, 2);
+}
+
+static int scan(struct mp *mp, char *heap, size_t n)
+{
+    gin_at_t at = gin_at_ptr(&mp->g, heap);
+    return gin_scan(&mp->g, me(), gin_world(&mp->g), 0, at, at, n, GIN_INT32, GIN_SUM);
+}
+
+static int sync_all(struct mp *mp, char *heap, size_t n)
+{
+    (void)heap;
+    (void)n;
+    return gin_sync(&mp->g, me(), gin_world(&mp->g), 0);
+}
+
 static int gather(struct mp *mp, char *heap, size_t n)
 {
     gin_at_t at = gin_at_ptr(&mp->g, heap);
     return gin_gather(&mp->g, me(), gin_world(&mp->g), 0, at, at, n, GIN_INT32, 5);
 }
 
-/* Four ranks on each of two hosts: so many messages per call, and half of one more for what is
- * told of messages taken, or where a value does not fit into an immediate. */
+/*
+ * Four ranks on each of two hosts: so many messages per call between them by hosts, and half of one
+ * more for what is told of messages taken, or where a value does not fit into an immediate; and
+ * directly, where some share a message.
+ */
+static const struct {
+    const char *name;
+    int (*call)(struct mp *mp, char *heap, size_t n);
+    size_t n;
+    double hosts, flat;
+} crossings[] = {
+    {"sync", sync_all, 0, 2, 32},
+    {"broadcast", broadcast, 2, 1, 2},
+    {"allgather", allgather, 2, 2, 16},
+    {"gather", gather, 2, 1, 1},
+    {"alltoall", alltoall, 2, 2, 16},
+    {"alltoallv", alltoallv, 2, 2, 16},
+    {"allreduce", allreduce, 2, 2, 16},
+    {"reduce", reduce, 2, 1, 1},
+    {"reduce_scatter", reduce_scatter, 2, 2, 16},
+    {"scan", scan, 2, 2, 8},
+    /* 128 KiB by 4 lanes: 8 steps of 16 KiB, each once in either direction */
+    {"large allreduce", allreduce, 1 << 15, 16, 64},
+    /* what 4 ranks have for 4, 4 KiB each, and so on: 64 KiB are 4 messages */
+    {"large alltoall", alltoall, 1 << 10, 8, 32},
+    {"large allgather", allgather, 1 << 12, 8, 32},
+    {"large broadcast", broadcast, 1 << 15, 8, 32},
+};
+
 static void count(struct mp *mp, bool flat)
 {
     uint64_t two;
@@ -85,28 +145,18 @@ static void count(struct mp *mp, bool flat)
     char *heap = gin_calloc(mp->comm, 1, 1 << 20);
     if (!EXPECT(heap != NULL))
         return;
-    double reduced = crossed(mp, allreduce, heap, 2, &two);
-    EXPECT_EQ_U64(two, flat ? 0 : CALLS);
-    double cast = crossed(mp, broadcast, heap, 2, &two);
-    double gathered = crossed(mp, allgather, heap, 2, &two);
-    double exchanged = crossed(mp, alltoall, heap, 2, &two);
-    double collected = crossed(mp, gather, heap, 2, &two);
-    double large = crossed(mp, allreduce, heap, 1 << 15, &two); /* 128 KiB: 8 lanes' worth, 4 */
-    if (mp->rank == 0)
-        printf("messages per call: allreduce %.2f, broadcast %.2f, allgather %.2f, alltoall %.2f, "
-               "gather %.2f, large %.2f\n",
-               reduced, cast, gathered, exchanged, collected, large);
-    if (flat) {
-        /* some share a message */
-        EXPECT(reduced >= 16 && cast >= 2 && gathered >= 16 && exchanged >= 16);
-        return;
+    for (size_t i = 0; i < sizeof(crossings) / sizeof(crossings[0]); i++) {
+        mp_step(mp, "%s", crossings[i].name);
+        double n = crossed(mp, crossings[i].call, heap, crossings[i].n, &two);
+        if (mp->rank == 0)
+            printf("%s: %.2f messages\n", crossings[i].name, n);
+        EXPECT_EQ_U64(two, flat ? 0 : CALLS);
+        EXPECT(flat ? n >= crossings[i].flat : n < 1.6 * crossings[i].hosts);
     }
-    EXPECT(reduced < 2.6 && gathered < 2.6 && exchanged < 2.6);
-    EXPECT(cast < 1.6 && collected < 1.6);
-    EXPECT(large < 32);
 }
 
-MP_TEST_OPT(once_per_host_pair, .ranks = "8", .hosts = "AAAABBBB", .only = MP_PROCS)
+MP_TEST_OPT(once_per_host_pair, .ranks = "8", .hosts = "AAAABBBB", .only = MP_PROCS,
+            .env = "GINSHMEM_COLL_ALGO=hosts")
 {
     count(mp, false);
 }
@@ -154,6 +204,30 @@ MP_TEST_OPT(the_named_one, .ranks = "4", .hosts = "AABB", .only = MP_PROCS,
     mp_barrier(mp);
 }
 
+/* Each name leads to its way. */
+MP_TEST_OPT(every_name, .ranks = "3",
+            .env = "GINSHMEM_COLL_SYNC=tree GINSHMEM_COLL_SCAN=chain "
+                   "GINSHMEM_COLL_REDUCE_SCATTER=hosts "
+                   "GINSHMEM_COLL_ALLREDUCE=flat")
+{
+    gin_stats_t s = {.size_of = sizeof(s)};
+    if (!mp_dev(mp, NULL))
+        return;
+    char *heap = gin_calloc(mp->comm, 1, 1 << 12);
+    EXPECT_OK(sync_all(mp, heap, 0));
+    EXPECT_OK(scan(mp, heap, 3));
+    EXPECT_OK(scan(mp, heap, 0)); /* a sync */
+    EXPECT_OK(reduce_scatter(mp, heap, 3));
+    EXPECT_OK(allreduce(mp, heap, 3));
+    EXPECT_OK(gin_stats(mp->comm, &s));
+    EXPECT_EQ_U64(s.collectives, 5);
+    EXPECT_EQ_U64(s.coll_tree, 2);
+    EXPECT_EQ_U64(s.coll_chain, 1);
+    EXPECT_EQ_U64(s.coll_two, 1);
+    EXPECT_EQ_U64(s.coll_flat, 1);
+    mp_barrier(mp);
+}
+
 /* What cannot be is refused on all ranks alike, by the name of who asked for it. */
 static void refuses(struct mp *mp, const char *name, const char *value, int status)
 {
@@ -177,7 +251,8 @@ MP_TEST_OPT(what_cannot_be, .ranks = "1 2", .only = MP_PROCS, .bare = true)
     refuses(mp, "GINSHMEM_COLL_COST", "far_wait=1x", GIN_EINVAL);
     refuses(mp, "GINSHMEM_COLL_COST", "far_wait=1,nonsense=3", GIN_EINVAL);
     setenv("GINSHMEM_COLL_ORDER", "rank", 1);
-    refuses(mp, "GINSHMEM_COLL_REDUCE", "hosts", GIN_EINVAL);
+    refuses(mp, "GINSHMEM_COLL_REDUCE", "tree", GIN_EINVAL);
+    refuses(mp, "GINSHMEM_COLL_REDUCE_SCATTER", "hosts", GIN_EINVAL);
     unsetenv("GINSHMEM_COLL_ORDER");
     if (mp->size > 1) {
         setenv("GINSHMEM_COLL_COST", mp->rank == 0 ? "far_wait=1" : "far_wait=2", 1);
