@@ -35,6 +35,12 @@ void gi_colls_close(struct gi_colls *colls); /* NULL is fine */
  * struct gin_i_cells; 0: none. */
 uint32_t gi_colls_cells(const gin_comm_t *comm, const gin_devcomm_reqs_t *reqs);
 
+/* How a call of so many bytes goes on this team, in words, and its name; "none" where it is
+ * refused; NULL behind the last kind, and where there are no collectives. While no call is under
+ * way. */
+const char *gi_colls_way(const gin_t *g, gin_team_t team, unsigned kind, uint64_t bytes,
+                         const char **call);
+
 /* Add what was done so far to *s. */
 void gi_colls_count(const struct gi_colls *colls, gin_stats_t *s);
 

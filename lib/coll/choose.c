@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/agree.h"
 #include "coll/choose.h"
 #include "coll/two.h"
 #include "net_up.h"
@@ -424,4 +425,19 @@ int gi_coll_choose(const struct gi_coll_call *o, enum gi_coll_way *way)
         return gi_fail(GIN_ENOTSUP, "%s: %s=%s: %s", o->name, variables[o->kind].name, ways[*way],
                        why);
     return GIN_OK;
+}
+
+const char *gi_colls_way(const gin_t *g, gin_team_t team, unsigned kind, uint64_t bytes,
+                         const char **call)
+{
+    struct gi_colls *all = gi_devcomm_of(g)->colls;
+    struct gi_coll_call o = {.g = g, .all = all, .kind = (enum gi_coll_kind)kind};
+    enum gi_coll_way way;
+    if (kind >= GI_COLL_KINDS || all->count == 0)
+        return NULL;
+    o.name = *call = gi_coll_name(kind);
+    o.count = kind == GI_COLL_ALLTOALLV ? 0 : bytes; /* that is not the same on all ranks */
+    o.size = 1;
+    o.p = gi_coll_plan(all, &all->index[0], team, *call);
+    return o.p != NULL && gi_coll_choose(&o, &way) == GIN_OK ? ways[way] : "none";
 }

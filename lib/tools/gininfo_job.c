@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The job as its rank 0 sees it: gin_query() and gin_stats() with the heap up. */
 #include <ginshmem.h>
+#include "colls.h"
 #include "lib/tools/gininfo.h"
 
 static void number(const char *name, uint64_t value, const char *why)
@@ -36,6 +37,44 @@ static void tell(gin_comm_t *comm, const gin_caps_t *c)
                  NULL, "%s", c->cap[i].reason);
 }
 
+/* By which way a collective goes, and from which size on by another one. */
+static bool tell_ways(const gin_t *g, unsigned kind)
+{
+    char text[32], rest[160] = "";
+    const char *call, *last = NULL, *way;
+    size_t at = 0;
+    for (uint64_t bytes = 8; bytes <= 64u << 20; bytes *= 2) {
+        way = gi_colls_way(g, gin_world(g), kind, bytes, &call);
+        if (way == NULL)
+            return false;
+        if (last == NULL)
+            info_add("collectives", call, INFO_PLAIN, way, "%s", "");
+        else if (way != last && at < sizeof(rest))
+            at += (size_t)snprintf(rest + at, sizeof(rest) - at, "%s%s: %s", at != 0 ? ", " : "",
+                                   info_bytes(bytes, text, sizeof(text)), way);
+        last = way;
+    }
+    if (at != 0)
+        info_add("collectives", call, INFO_PLAIN, "from", "%s", rest);
+    return true;
+}
+
+/* Of the world, on a device communicator as it is by default. All ranks. */
+static void ways(gin_comm_t *comm, int rank)
+{
+    gin_devcomm_t dev;
+    gin_t g;
+    if (gin_devcomm_create(comm, NULL, &dev) != GIN_OK) {
+        if (rank == 0)
+            info_add("collectives", "none", INFO_PLAIN, NULL, "%s", gin_last_error());
+        return;
+    }
+    if (rank == 0 && gin_open(&dev, 0, &g) == GIN_OK)
+        for (unsigned kind = 0; tell_ways(&g, kind); kind++)
+            ;
+    gin_devcomm_destroy(comm, &dev);
+}
+
 int info_job(int *rank)
 {
     gin_comm_t *comm;
@@ -51,6 +90,7 @@ int info_job(int *rank)
     st = gin_query(comm, &caps);
     if (st == GIN_OK && *rank == 0)
         tell(comm, &caps);
+    ways(comm, *rank);
     int left = gin_finalize(comm);
     return st != GIN_OK ? st : left;
 }
