@@ -23,6 +23,9 @@
 /* Time for all to answer on every rail: who is silent is elsewhere. */
 #define RAILS_NS 30000000000u
 
+/* Far longer than the way between any two ranks. */
+#define PART_NS 100000000u
+
 /* A rank's devices, by rail. */
 struct devices {
     char of[GI_CORE_RAILS][32];
@@ -224,6 +227,32 @@ static int hear_all(const struct gi_devcomm *d, const struct word *mine, struct 
     return st == GIN_OK ? again : st;
 }
 
+static void part_for_a_while(const struct gi_devcomm *d)
+{
+    bool asked = false;
+    uint64_t deadline = gi_deadline_in(PART_NS);
+    do {
+        for (uint32_t c = 0; c <= d->reqs.contexts; c++)
+            asked |= gi_core_ctx_part(d->net[c]);
+        gi_os_yield();
+    } while (asked && gi_now_ns() < deadline);
+}
+
+/*
+ * Nobody greets any more, and some connections are half made: those who asked for one send their
+ * request in the first while, and all have by the second, in which who was asked reads it. Then
+ * contexts may be closed.
+ */
+static int part(const struct gi_devcomm *d, int why, struct word *all)
+{
+    struct word mine = {.status = why};
+    part_for_a_while(d);
+    int st = gi_comm_gather(d->comm, &mine, all, sizeof(mine));
+    if (st == GIN_OK)
+        part_for_a_while(d);
+    return st != GIN_OK ? st : why;
+}
+
 static int meet(struct gi_devcomm *d, struct word *all, const struct devices *devices)
 {
     const struct gi_env *env = &d->comm->env;
@@ -241,7 +270,7 @@ static int meet(struct gi_devcomm *d, struct word *all, const struct devices *de
             snprintf(mine.why, sizeof(mine.why), "%s", gin_last_error());
         st = hear_all(d, &mine, all);
     } while (st == GIN_EAGAIN);
-    return st;
+    return st == GIN_OK ? GIN_OK : part(d, st, all);
 }
 
 static void fill_devices(const struct gi_net *n, struct devices *mine)

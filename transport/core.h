@@ -284,6 +284,9 @@ enum gi_core_mutation {
 /* Open n contexts, into ctx[0..n-1]. Collective, the same n everywhere. */
 int gi_core_ctx_open(struct gi_core *core, uint32_t n, const struct gi_core_ctx_config *config,
                      struct gi_core_ctx **ctx);
+/* Of one that is to be closed, where its network asks for that (net.h: part); false: it does not.
+ */
+bool gi_core_ctx_part(struct gi_core_ctx *ctx);
 /* Not collective; whoever needs this rank's progress has had it (a barrier came before). */
 void gi_core_ctx_close(struct gi_core_ctx *ctx);
 

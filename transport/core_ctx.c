@@ -261,6 +261,18 @@ int gi_core_ctx_open(struct gi_core *core, uint32_t n, const struct gi_core_ctx_
     return st;
 }
 
+bool gi_core_ctx_part(struct gi_core_ctx *ctx)
+{
+    gi_core_enter(ctx);
+    bool asked = ctx->caps->part_late;
+    if (asked)
+        ctx->ops->part(ctx->lane);
+    if (ctx->stripe != NULL)
+        asked |= gi_core_stripe_part(ctx);
+    gi_core_leave(ctx);
+    return asked;
+}
+
 void gi_core_ctx_close(struct gi_core_ctx *ctx)
 {
     if (ctx == NULL)

@@ -226,6 +226,19 @@ int gi_core_stripe_connect(struct gi_core_ctx *ctx, const struct gi_core_name *n
     return st;
 }
 
+bool gi_core_stripe_part(struct gi_core_ctx *ctx)
+{
+    bool asked = false;
+    for (uint32_t i = 0; i < ctx->stripe->n; i++) {
+        struct gi_core_side *s = &ctx->stripe->side[i];
+        if (!ctx->core->caps[s->rail]->part_late)
+            continue;
+        s->ops->part(s->lane);
+        asked = true;
+    }
+    return asked;
+}
+
 void gi_core_stripe_close(struct gi_core_ctx *ctx)
 {
     struct gi_core_stripe *t = ctx->stripe;

@@ -39,6 +39,7 @@ int gi_core_stripe_open(struct gi_core_ctx *ctx, const struct gi_core_ctx_config
                         struct gi_core_name *name);
 /* names: of a context's sides at rank 0, those of the next rank `step` further. */
 int gi_core_stripe_connect(struct gi_core_ctx *ctx, const struct gi_core_name *names, size_t step);
+bool gi_core_stripe_part(struct gi_core_ctx *ctx); /* false: none needs it */
 void gi_core_stripe_close(struct gi_core_ctx *ctx);
 
 enum gi_core_way gi_core_stripe_way(const struct gi_core_put *put);

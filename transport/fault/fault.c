@@ -154,4 +154,5 @@ const struct gi_net_ops gi_fault_ops = {.kind = "fault",
                                         .msg = gi_fault_msg,
                                         .progress = gi_fault_progress,
                                         .progress_fd = gi_fault_progress_fd,
-                                        .cancel_peer = gi_fault_cancel_peer};
+                                        .cancel_peer = gi_fault_cancel_peer,
+                                        .part = gi_fault_part};

@@ -41,5 +41,6 @@ int gi_fault_msg(struct gi_net_lane *l, int peer, const void *bytes, uint32_t le
 int gi_fault_progress(struct gi_net_lane *l, unsigned budget);
 int gi_fault_progress_fd(struct gi_net_lane *l, int *fd);
 void gi_fault_cancel_peer(struct gi_net_lane *l, int peer);
+void gi_fault_part(struct gi_net_lane *l);
 
 #endif

@@ -574,3 +574,10 @@ void gi_fault_cancel_peer(struct gi_net_lane *lane, int peer)
     }
     l->ops->cancel_peer(l->inner, peer);
 }
+
+/* What fails by plan is progress of the core's, not of what the inner network has to tidy up. */
+void gi_fault_part(struct gi_net_lane *lane)
+{
+    struct fault_lane *l = (struct fault_lane *)lane;
+    l->ops->part(l->inner);
+}

@@ -169,4 +169,5 @@ const struct gi_net_ops gi_ofi_ops = {
     .progress = gi_ofi_progress,
     .progress_fd = gi_ofi_progress_fd,
     .cancel_peer = gi_ofi_cancel_peer,
+    .part = gi_ofi_part,
 };

@@ -176,6 +176,7 @@ void gi_ofi_lane_close(struct gi_net_lane *l);
 int gi_ofi_name(struct gi_net_lane *l, void *blob, uint32_t *len);
 int gi_ofi_connect(struct gi_net_lane *l, int peer, const void *blob, uint32_t len);
 void gi_ofi_cancel_peer(struct gi_net_lane *l, int peer);
+void gi_ofi_part(struct gi_net_lane *l);
 
 /* ofi_conn.c: of lanes with connections */
 int gi_ofi_listen(struct gi_ofi_lane *l);

@@ -13,6 +13,7 @@
 
 enum field {
     MEET,
+    PART,
     LOCAL,
     PASSIVE,
     IMM,
@@ -45,6 +46,13 @@ enum field {
 
 /* Then signals ride in immediates, which come with the put and need no more of that processor. */
 #define EMULATED "the target's processor applies them when it makes progress"
+
+/*
+ * An accepted socket whose request has not been read keeps pointing to the endpoint that listened:
+ * xnet_pep_close() frees it and leaves the socket to the domain's progress, which crashes by
+ * xnet_run_conn() once something comes, if only the peer's end.
+ */
+#define ACCEPTED "one closed before it has read a request to connect crashes others"
 
 /* Versions of libfabric: from `since` on, before `until`. */
 static const struct {
@@ -82,6 +90,8 @@ static const struct {
     {"efa-direct", ANY, FOREVER, OVERRUN, 1, "immediates may overrun the queue"},
     {"efa-direct", ANY, FOREVER, RECVS, 16, "nothing queues messages without a posted receive"},
     {"net", ANY, V(1, 18), MEET, 1, "first writes may get lost while a dead rank is let go"},
+    {"net", ANY, FOREVER, PART, 1, ACCEPTED},
+    {"tcp", V(1, 18), FOREVER, PART, 1, ACCEPTED},
     {"psm3", ANY, FOREVER, IMM, 64, "works, though it is claimed not to"},
     {"shm", ANY, V(1, 23), DC, GI_NET_DC_NO,
      "with two short writes in flight it never completes before 1.23"},
@@ -111,6 +121,7 @@ static const char *correct(struct gi_ofi_domain *d, enum field field, unsigned v
     struct gi_net_caps *c = &d->caps;
     switch (field) {
     case MEET: c->meet_early = value != 0; return "first contact";
+    case PART: c->part_late = value != 0; return "closing endpoints";
     case LOCAL: c->local = value != 0; return "reach";
     case PASSIVE: c->target_passive = value != 0; return "passive targets";
     case IMM: c->imm_bits = value; return "immediates";
