@@ -232,21 +232,21 @@ static int arrive(const struct scattering *x, int g, uint64_t at, size_t k)
     const struct gi_coll_plan *p = o->p;
     int n = gi_coll_members(p, p->mine), st;
     int taker = x->together ? turn(p, p->mine, (uint64_t)g) : p->me, from = taker;
+    bool hands_out = x->together && taker == p->me, whole;
     const char *part;
     const void *bytes;
-    bool whole;
     if (taker == p->me)
         from = turn(p, g, x->together ? (uint64_t)p->mine : (uint64_t)p->place + at / o->all->slot);
-    st = gi_coll_recv(o, from, taker == p->me && x->together ? (size_t)n * k : k, &bytes, &whole);
+    st = gi_coll_recv(o, from, hands_out ? (size_t)n * k : k, &bytes, &whole);
     if (st != GIN_OK)
         return st;
     part = bytes;
-    for (int j = 0; taker == p->me && x->together && j < n && st == GIN_OK; j++)
+    for (int j = 0; hands_out && j < n && st == GIN_OK; j++)
         if (j != p->place)
             st = gi_coll_send(o, gi_coll_in_group(o, j), part + (size_t)j * k, k);
     if (st != GIN_OK)
         return st;
-    part += taker == p->me && x->together ? (size_t)p->place * k : 0;
+    part += hands_out ? (size_t)p->place * k : 0;
     o->fold(o->dst + at, o->dst + at, part, k / o->size);
     return gi_coll_took(o, from, whole);
 }
