@@ -26,9 +26,9 @@ struct verdict {
 
 static uint64_t hash_members(const struct gi_coll_plan *p)
 {
-    uint64_t h = 14695981039346656037u;
+    uint64_t h = GI_COLL_HASH;
     for (int i = 0; i < p->n; i++)
-        h = (h ^ (uint32_t)p->world[i]) * 1099511628211u;
+        h = gi_coll_hash(h, (uint32_t)p->world[i]);
     return h;
 }
 

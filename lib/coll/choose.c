@@ -332,14 +332,14 @@ int gi_coll_choice_read(const gin_comm_t *comm, struct gi_coll_choice *choice)
 uint64_t gi_colls_choice(const gin_comm_t *comm)
 {
     struct gi_coll_choice c;
-    uint64_t h = 14695981039346656037u, v;
+    uint64_t h = GI_COLL_HASH, v;
     if (gi_coll_choice_read(comm, &c) != GIN_OK)
         return 0;
     for (int k = 0; k < GI_COLL_KINDS; k++)
-        h = (h ^ (uint64_t)c.forced[k]) * 1099511628211u;
+        h = gi_coll_hash(h, (uint64_t)c.forced[k]);
     for (size_t i = 0; i < NUMBERS; i++) {
         memcpy(&v, (const char *)&c.cost + numbers[i].at, sizeof(v));
-        h = (h ^ v) * 1099511628211u;
+        h = gi_coll_hash(h, v);
     }
     return h >> 1; /* a positive number for people */
 }

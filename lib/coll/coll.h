@@ -184,7 +184,21 @@ int gi_coll_took(struct gi_coll_call *o, int from, bool whole);
 /* A call failed between its members: none of the index's can go on. */
 void gi_coll_give_up(struct gi_coll_call *o, int status);
 
+/* ---- hashes (FNV-1a, by words), from GI_COLL_HASH on ---- */
+#define GI_COLL_HASH 14695981039346656037u
+static inline uint64_t gi_coll_hash(uint64_t h, uint64_t v)
+{
+    return (h ^ v) * 1099511628211u;
+}
+
 /* ---- exchange.c ---- */
+/* Bytes of a step of at most a slot, of so many in all. */
+static inline size_t gi_coll_rest(size_t bytes, uint64_t at, uint64_t slot)
+{
+    size_t n = bytes > at ? bytes - at : 0;
+    return n < slot ? n : slot;
+}
+
 /* What I send to, or get from, a team rank. */
 struct gi_coll_part {
     char *at; /* of a source: not written */
@@ -196,6 +210,9 @@ struct gi_coll_moves {
     bool fold;  /* all of `in` go to the same place, folded in rank order */
     bool refer; /* sources stay as they are until all is over */
 };
+/* gin_alltoallv()'s blocks. */
+struct gi_coll_part gi_coll_counted_src(const struct gi_coll_call *o, int r);
+struct gi_coll_part gi_coll_counted_dst(const struct gi_coll_call *o, int r);
 int gi_coll_exchange(struct gi_coll_call *o, const struct gi_coll_moves *m);
 int gi_coll_run_flat(struct gi_coll_call *o);
 /* Bytes of elements that team rank r is in charge of where `count` are shared out among n; and

@@ -11,12 +11,6 @@
 
 /* ---- one step ---- */
 
-static inline size_t left(const struct gi_coll_part *p, uint64_t at, uint64_t slot)
-{
-    size_t n = p->bytes > at ? p->bytes - at : 0;
-    return n < slot ? n : slot;
-}
-
 static inline bool refers(const struct gi_coll_call *o, const struct gi_coll_moves *m, int r,
                           const struct gi_coll_part *p)
 {
@@ -29,7 +23,7 @@ static int send_all(struct gi_coll_call *o, const struct gi_coll_moves *m, uint6
     for (int i = 1; i < n && st == GIN_OK; i++) {
         int r = me + i < n ? me + i : me + i - n;
         struct gi_coll_part p = m->out(o, r);
-        size_t k = left(&p, at, o->all->slot);
+        size_t k = gi_coll_rest(p.bytes, at, o->all->slot);
         if (k == 0)
             continue;
         if (!refers(o, m, r, &p))
@@ -65,7 +59,7 @@ static int copy_all(struct gi_coll_call *o, const struct gi_coll_moves *m, uint6
     int n = o->p->n, me = o->p->me, st = GIN_OK;
     const void *bytes;
     struct gi_coll_part p = m->in(o, me);
-    size_t k = left(&p, at, o->all->slot);
+    size_t k = gi_coll_rest(p.bytes, at, o->all->slot);
     if (k != 0) {
         const char *from = m->out(o, me).at;
         if (p.at != from)
@@ -74,7 +68,7 @@ static int copy_all(struct gi_coll_call *o, const struct gi_coll_moves *m, uint6
     for (int i = 1; i < n && st == GIN_OK; i++) {
         int r = me >= i ? me - i : me - i + n; /* who sends to me in its i-th turn */
         p = m->in(o, r);
-        k = left(&p, at, o->all->slot);
+        k = gi_coll_rest(p.bytes, at, o->all->slot);
         if (k == 0)
             continue;
         st = see(o, r, at, k, &bytes);
@@ -103,13 +97,13 @@ static int fold_all(struct gi_coll_call *o, const struct gi_coll_moves *m, uint6
     int n = o->p->n, me = o->p->me, st = GIN_OK, first = -1;
     const void *mine = NULL, *one = NULL, *bytes = NULL;
     struct gi_coll_part p = m->in(o, me);
-    size_t k = left(&p, at, o->all->slot);
+    size_t k = gi_coll_rest(p.bytes, at, o->all->slot);
     if (k != 0)
         mine = own(o, m, at, k, p.at + at);
     char *acc = NULL;
     for (int r = 0; r < n && st == GIN_OK; r++) {
         p = m->in(o, r);
-        k = left(&p, at, o->all->slot);
+        k = gi_coll_rest(p.bytes, at, o->all->slot);
         if (k == 0)
             continue;
         bytes = mine;
@@ -133,7 +127,7 @@ static int fold_all(struct gi_coll_call *o, const struct gi_coll_moves *m, uint6
     if (st != GIN_OK || one == NULL)
         return st;
     p = m->in(o, first); /* the only one */
-    k = left(&p, at, o->all->slot);
+    k = gi_coll_rest(p.bytes, at, o->all->slot);
     if (p.at + at != (const char *)one)
         memcpy(p.at + at, one, k);
     return first != me ? seen(o, first, at, k, p.bytes) : GIN_OK;
@@ -272,12 +266,12 @@ static struct gi_coll_part counted(const char *base, size_t size, const size_t *
     return part(base + first * size, counts[r] * size);
 }
 
-static struct gi_coll_part counted_src(const struct gi_coll_call *o, int r)
+struct gi_coll_part gi_coll_counted_src(const struct gi_coll_call *o, int r)
 {
     return counted(o->src, o->size, o->src_counts, o->src_firsts, r);
 }
 
-static struct gi_coll_part counted_dst(const struct gi_coll_call *o, int r)
+struct gi_coll_part gi_coll_counted_dst(const struct gi_coll_call *o, int r)
 {
     return counted(o->dst, o->size, o->dst_counts, o->dst_firsts, r);
 }
@@ -331,7 +325,7 @@ static const struct gi_coll_moves moves[GI_COLL_KINDS] = {
     [GI_COLL_ALLGATHER] = {my_block, block_dst, false, true},
     [GI_COLL_GATHER] = {to_root, at_root_blocks, false, true},
     [GI_COLL_ALLTOALL] = {block_src, block_dst, false, false},
-    [GI_COLL_ALLTOALLV] = {counted_src, counted_dst, false, false},
+    [GI_COLL_ALLTOALLV] = {gi_coll_counted_src, gi_coll_counted_dst, false, false},
     [GI_COLL_REDUCE] = {to_root_whole, at_root_whole, true, true},
     [GI_COLL_REDUCE_SCATTER] = {block_src, whole_dst, true, false},
     [GI_COLL_SCAN] = {scan_out, scan_in, true, false},

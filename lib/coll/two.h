@@ -20,10 +20,10 @@ static inline int gi_coll_lanes(const struct gi_coll_call *o, size_t bytes)
     return worth < (size_t)o->p->least ? (int)worth : o->p->least;
 }
 
-static inline size_t gi_coll_rest(size_t bytes, uint64_t at, uint64_t slot)
+/* Who of group g sends to, or takes from, group h: a team rank. */
+static inline int gi_coll_gateway(const struct gi_coll_plan *p, int g, int h)
 {
-    size_t n = bytes > at ? bytes - at : 0;
-    return n < slot ? n : slot;
+    return gi_coll_member(p, g, h % gi_coll_members(p, g));
 }
 
 /* Who is mine: members of my group, or those at my place in all groups, in order. */

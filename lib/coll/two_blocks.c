@@ -14,12 +14,6 @@ static inline size_t block_of(const struct gi_coll_call *o)
     return o->count * o->size;
 }
 
-/* Who of group g sends to, or takes from, group h: a team rank. */
-static inline int gateway(const struct gi_coll_plan *p, int g, int h)
-{
-    return gi_coll_member(p, g, h % gi_coll_members(p, g));
-}
-
 /* Bytes of a block that a step moves. */
 static size_t step_of(const struct gi_coll_call *o)
 {
@@ -57,7 +51,7 @@ static int leave(const struct step *x, int h)
     const struct gi_coll_plan *p = o->p;
     size_t bytes = (size_t)gi_coll_members(p, h) * x->k;
     char *all = o->c->tmp[0];
-    int by = gateway(p, p->mine, h), n = gi_coll_members(p, p->mine), st = GIN_OK;
+    int by = gi_coll_gateway(p, p->mine, h), n = gi_coll_members(p, p->mine), st = GIN_OK;
     if (by != p->me) {
         pack(x, h, all);
         return gi_coll_send(o, by, all, bytes);
@@ -66,7 +60,8 @@ static int leave(const struct step *x, int h)
     for (int i = 0; i < n && st == GIN_OK; i++)
         if (i != p->place)
             st = gi_coll_take(o, gi_coll_in_group(o, i), all + (size_t)i * bytes, bytes);
-    return st == GIN_OK ? gi_coll_send(o, gateway(p, h, p->mine), all, (size_t)n * bytes) : st;
+    return st == GIN_OK ? gi_coll_send(o, gi_coll_gateway(p, h, p->mine), all, (size_t)n * bytes)
+                        : st;
 }
 
 /* Of the blocks of all members of group g, for me. */
@@ -103,9 +98,9 @@ static int arrive(const struct step *x, int g)
     struct gi_coll_call *o = x->o;
     const struct gi_coll_plan *p = o->p;
     size_t bytes = (size_t)gi_coll_members(p, g) * x->k;
-    int by = gateway(p, p->mine, g);
+    int by = gi_coll_gateway(p, p->mine, g);
     bool mine = by == p->me, whole;
-    int from = mine ? gateway(p, g, p->mine) : by;
+    int from = mine ? gi_coll_gateway(p, g, p->mine) : by;
     const void *got;
     int st = gi_coll_recv(o, from, mine ? bytes * (size_t)gi_coll_members(p, p->mine) : bytes, &got,
                           &whole);

@@ -23,26 +23,6 @@ bool gi_coll_counts_fit(const struct gi_coll_call *o)
     return most_of(o) != 0;
 }
 
-static size_t first_of(const size_t *counts, const size_t *firsts, int r)
-{
-    size_t sum = 0;
-    if (firsts != NULL)
-        return firsts[r];
-    for (int i = 0; i < r; i++)
-        sum += counts[i];
-    return sum;
-}
-
-static char *out_at(const struct gi_coll_call *o, int r)
-{
-    return (char *)(uintptr_t)o->src + first_of(o->src_counts, o->src_firsts, r) * o->size;
-}
-
-static char *in_at(const struct gi_coll_call *o, int r)
-{
-    return o->dst + first_of(o->dst_counts, o->dst_firsts, r) * o->size;
-}
-
 /* Bytes of a block in a bundle: none of a long one. */
 static uint16_t in_bundle(const struct gi_coll_call *o, size_t count)
 {
@@ -64,11 +44,6 @@ static int recv_bundle(struct gi_coll_call *o, int from, const char **bundle, bo
     return st;
 }
 
-static int gateway(const struct gi_coll_plan *p, int g, int h)
-{
-    return gi_coll_member(p, g, h % gi_coll_members(p, g));
-}
-
 static uint16_t length(const char *bundle, int i)
 {
     uint16_t n;
@@ -86,7 +61,7 @@ static size_t pack(const struct gi_coll_call *o, int h, char *to)
         uint16_t k = in_bundle(o, o->src_counts[r]);
         memcpy(to + (size_t)j * sizeof(k), &k, sizeof(k));
         if (k != 0)
-            memcpy(to + at, out_at(o, r), k);
+            memcpy(to + at, gi_coll_counted_src(o, r).at, k);
         at += k;
     }
     return at;
@@ -107,7 +82,7 @@ static void append(char *all, int place, int n, const char *bundle, size_t *end)
 static int leave(struct gi_coll_call *o, int h)
 {
     const struct gi_coll_plan *p = o->p;
-    int by = gateway(p, p->mine, h), n = gi_coll_members(p, p->mine);
+    int by = gi_coll_gateway(p, p->mine, h), n = gi_coll_members(p, p->mine);
     int theirs = gi_coll_members(p, h), st = GIN_OK;
     char *mine = o->c->tmp[1], *all = o->c->tmp[0];
     const char *bundle = mine;
@@ -126,7 +101,7 @@ static int leave(struct gi_coll_call *o, int h)
         if (i != p->place)
             st = gi_coll_took(o, r, whole);
     }
-    return st == GIN_OK ? send_bundle(o, gateway(p, h, p->mine), all, end) : st;
+    return st == GIN_OK ? send_bundle(o, gi_coll_gateway(p, h, p->mine), all, end) : st;
 }
 
 /* What a bundle of `theirs` ranks for n takers has for the one at place j, one behind another. */
@@ -152,7 +127,7 @@ static void unpack(const struct gi_coll_call *o, int g, const char *from)
         int r = gi_coll_member(o->p, g, i);
         uint16_t k = in_bundle(o, o->dst_counts[r]);
         if (k != 0)
-            memcpy(in_at(o, r), from, k);
+            memcpy(gi_coll_counted_dst(o, r).at, from, k);
         from += k;
     }
 }
@@ -175,7 +150,7 @@ static int hand_out(struct gi_coll_call *o, int g, const char *bundle)
 static int arrive(struct gi_coll_call *o, int g)
 {
     const struct gi_coll_plan *p = o->p;
-    int by = gateway(p, p->mine, g), from = gateway(p, g, p->mine), st;
+    int by = gi_coll_gateway(p, p->mine, g), from = gi_coll_gateway(p, g, p->mine), st;
     const char *bundle;
     const void *got;
     bool whole;
@@ -195,9 +170,9 @@ static int arrive(struct gi_coll_call *o, int g)
     return gi_coll_took(o, by, whole);
 }
 
-static struct gi_coll_part part(char *at, size_t bytes, bool there)
+static struct gi_coll_part part_if(struct gi_coll_part p, bool there)
 {
-    return there ? (struct gi_coll_part){at, bytes} : (struct gi_coll_part){NULL, 0};
+    return there ? p : (struct gi_coll_part){NULL, 0};
 }
 
 static bool is_near(const struct gi_coll_call *o, int r)
@@ -207,24 +182,24 @@ static bool is_near(const struct gi_coll_call *o, int r)
 
 static struct gi_coll_part near_out(const struct gi_coll_call *o, int r)
 {
-    return part(out_at(o, r), o->src_counts[r] * o->size, is_near(o, r));
+    return part_if(gi_coll_counted_src(o, r), is_near(o, r));
 }
 
 static struct gi_coll_part near_in(const struct gi_coll_call *o, int r)
 {
-    return part(in_at(o, r), o->dst_counts[r] * o->size, is_near(o, r));
+    return part_if(gi_coll_counted_dst(o, r), is_near(o, r));
 }
 
 static struct gi_coll_part long_out(const struct gi_coll_call *o, int r)
 {
-    size_t bytes = o->src_counts[r] * o->size;
-    return part(out_at(o, r), bytes, !is_near(o, r) && bytes > most_of(o));
+    struct gi_coll_part p = gi_coll_counted_src(o, r);
+    return part_if(p, !is_near(o, r) && p.bytes > most_of(o));
 }
 
 static struct gi_coll_part long_in(const struct gi_coll_call *o, int r)
 {
-    size_t bytes = o->dst_counts[r] * o->size;
-    return part(in_at(o, r), bytes, !is_near(o, r) && bytes > most_of(o));
+    struct gi_coll_part p = gi_coll_counted_dst(o, r);
+    return part_if(p, !is_near(o, r) && p.bytes > most_of(o));
 }
 
 /* Short blocks have left before any arrives; in place, each of the others leaves before its place
