@@ -49,6 +49,9 @@ struct gi_devcomm {
     struct gi_devcomm *next;
 };
 
+/* devcomm_reqs.c: what is asked for, with defaults for the rest; NULL: all of them. */
+int gi_devcomm_reqs_adopt(const gin_devcomm_reqs_t *given, gin_devcomm_reqs_t *r);
+
 /* Bytes of all contexts' signal cells; either kind of block begins with them. */
 static inline uint64_t gi_cells_bytes(const gin_devcomm_reqs_t *r)
 {
