@@ -21,6 +21,8 @@ uint64_t gi_colls_bytes(const gin_comm_t *comm, const gin_devcomm_reqs_t *reqs);
 int gi_colls_fit(const gin_comm_t *comm, const gin_devcomm_reqs_t *reqs);
 /* Ask for the least scratch; false: it was no more. */
 bool gi_colls_shrink(const gin_comm_t *comm, gin_devcomm_reqs_t *reqs);
+/* Bytes of a message, in whole lines. */
+uint64_t gi_colls_slot(const gin_comm_t *comm, const gin_devcomm_reqs_t *reqs);
 /* What the environment asks for; ranks that differ would not understand each other. */
 bool gi_colls_in_rank_order(const gin_comm_t *comm);
 uint64_t gi_colls_choice(const gin_comm_t *comm); /* a hash */

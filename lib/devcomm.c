@@ -304,7 +304,8 @@ static void plan_block(struct gi_devcomm *d, uint64_t barriers)
     d->barriers_off = gi_cells_bytes(r);
     d->colls_off = d->barriers_off + ((barriers + 63) & ~(uint64_t)63);
     d->scratch_off = d->colls_off + gi_colls_bytes(d->comm, r);
-    d->bytes = d->scratch_off + ((r->scratch + 63) & ~(uint64_t)63) + 64;
+    d->words_off = d->scratch_off + ((r->scratch + 63) & ~(uint64_t)63);
+    d->bytes = d->words_off + gi_kernel_colls_words(d) + 64;
 }
 
 /* Collectives do with less where the heap has no room for all that they were to have. */
@@ -327,6 +328,24 @@ static int host_block_take(struct gi_devcomm *d, uint64_t barriers)
     d->barriers_off += d->off;
     d->colls_off += d->off;
     d->scratch_off += d->off;
+    d->words_off += d->off;
+    return st;
+}
+
+/* Kernels do without collectives where the heap has no room for them. */
+static int cuda_block_take(struct gi_devcomm *d)
+{
+    d->cuda_bytes = gi_devcomm_cuda_plan(d);
+    int st = gi_memory_take(d->comm, GIN_KIND_CUDA, d->cuda_bytes, &d->cuda_off);
+    if (st != GIN_ENOMEM || gi_kernel_colls_bytes(d) == 0)
+        return st;
+    const uint64_t wished = d->cuda_bytes;
+    d->no_kernel_colls = true;
+    d->cuda_bytes = gi_devcomm_cuda_plan(d);
+    st = gi_memory_take(d->comm, GIN_KIND_CUDA, d->cuda_bytes, &d->cuda_off);
+    if (st == GIN_OK && d->comm->rank == 0)
+        gi_warn("coll", "none in kernels, for the GPU heap has no room for %" PRIu64 " bytes",
+                wished);
     return st;
 }
 
@@ -339,8 +358,7 @@ static int blocks_take(struct gi_devcomm *d, uint64_t barriers)
     st = host_block_take(d, barriers);
     if (st != GIN_OK || !d->kernels)
         return st;
-    d->cuda_bytes = gi_devcomm_cuda_plan(d);
-    st = gi_memory_take(d->comm, GIN_KIND_CUDA, d->cuda_bytes, &d->cuda_off);
+    st = cuda_block_take(d);
     if (st != GIN_OK)
         gi_memory_give(d->comm, GIN_KIND_HOST, d->off);
     return st;

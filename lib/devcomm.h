@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A device communicator behind its 64 public bytes. Its symmetric memory is one block of the host
- * heap: [signal cells of all contexts | barrier inboxes | collectives' workspaces | scratch]; what
- * only the owner touches is private. Where kernels take part every rank has a second block, in the
- * GPU heap: [signal cells | inboxes | scratch], and kernels' private state lies in GPU memory
- * (devcomm_cuda.c).
+ * heap: [signal cells of all contexts | barrier inboxes | collectives' workspaces | scratch | words
+ * of kernels' collectives]; what only the owner touches is private. Where kernels take part every
+ * rank has a second block, in the GPU heap: [signal cells | inboxes | scratch | collectives'
+ * workspaces], and kernels' private state lies in GPU memory (devcomm_cuda.c).
  */
 #ifndef GI_DEVCOMM_H
 #define GI_DEVCOMM_H
@@ -24,6 +24,7 @@ struct gi_devcomm {
     size_t dc_bytes;
     uint64_t off, bytes;                           /* symmetric block: heap offset, size */
     uint64_t barriers_off, colls_off, scratch_off; /* heap offsets */
+    uint64_t words_off;                            /* likewise: of kernels' collectives */
     struct gin_i_base *bases;
     struct gin_i_counter *counters;
     gin_devcomm_reqs_t reqs;                      /* as asked; team_barriers points to teams */
@@ -40,12 +41,13 @@ struct gi_devcomm {
     uint8_t *device_of; /* by world rank: enum gin_device */
     bool kernels;       /* some rank's device is CUDA: all have a block in the GPU heap, too */
     bool host_signals;  /* CPU ranks or engines raise signals of kernels, in the host heap */
-    uint64_t cuda_off, cuda_bytes;        /* that block: heap offset, size */
-    uint64_t cuda_barriers, cuda_scratch; /* offsets in it */
-    uint64_t host_reach;                  /* bytes of host slots that my kernels reach */
-    struct gi_kernel_side *kernel;        /* mine; NULL: my device is HOST */
-    struct gi_stream_side *stream;        /* beside it */
-    struct gi_cuda_multimem *multimem;    /* lib/multimem.c; NULL: none */
+    uint64_t cuda_off, cuda_bytes;                    /* that block: heap offset, size */
+    uint64_t cuda_barriers, cuda_scratch, cuda_colls; /* offsets in it */
+    bool no_kernel_colls;                             /* it had no room for them */
+    uint64_t host_reach;               /* bytes of host slots that my kernels reach */
+    struct gi_kernel_side *kernel;     /* mine; NULL: my device is HOST */
+    struct gi_stream_side *stream;     /* beside it */
+    struct gi_cuda_multimem *multimem; /* lib/multimem.c; NULL: none */
     struct gi_devcomm *next;
 };
 

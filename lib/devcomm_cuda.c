@@ -13,8 +13,7 @@
 #include "multimem.h"
 #include "net_ops.h"
 
-#define LINE    128u
-#define ROOM(n) (((uint64_t)(n) + LINE - 1) & ~(uint64_t)(LINE - 1))
+#define ROOM(n) GI_KERNEL_ROOM(n)
 #define KIB(n)  ((uint64_t)(n) << 10)
 
 /* From so many bytes on the copy engine is faster than a thread, a warp. */
@@ -43,13 +42,13 @@ uint64_t gi_devcomm_cuda_plan(struct gi_devcomm *d)
     const gin_devcomm_reqs_t *r = &d->reqs;
     d->cuda_barriers = gi_cells_bytes(r);
     d->cuda_scratch = d->cuda_barriers + indices(r) * inbox_bytes(d->comm);
-    return d->cuda_scratch + ((r->scratch + 63) & ~(uint64_t)63) + 64;
+    d->cuda_colls = d->cuda_scratch + ((r->scratch + 63) & ~(uint64_t)63);
+    return d->cuda_colls + gi_kernel_colls_bytes(d) + 64;
 }
 
 /* ---- the block ---- */
 
-/* Room for a part: where it lies in the image, and at which GPU address. */
-static void *take(struct gi_kernel_side *k, uint64_t bytes, uint64_t *addr)
+void *gi_kernel_take(struct gi_kernel_side *k, uint64_t bytes, uint64_t *addr)
 {
     char *at = k->image + k->used;
     *addr = k->block + k->used;
@@ -74,7 +73,8 @@ static uint64_t block_bytes(const struct gi_devcomm *d, uint32_t rings)
                  ROOM((uint64_t)d->comm->size * sizeof(int32_t)) +
                  ROOM(sizeof(struct gin_i_barriers)) +
                  ROOM(b->n_teams * sizeof(struct gin_i_pool)) +
-                 rings * (ROOM(sizeof(struct gin_i_ring)) + ROOM(GI_RING_REPLIES * 4));
+                 rings * (ROOM(sizeof(struct gin_i_ring)) + ROOM(GI_RING_REPLIES * 4)) +
+                 gi_kernel_colls_room(d);
     for (uint32_t i = 0; i < GIN_BARRIER_TEAM; i++)
         n += pool_bytes(&b->fixed[i]);
     for (uint32_t i = 0; i < b->n_teams; i++)
@@ -120,11 +120,11 @@ static void fill_pool(const struct gi_devcomm *d, struct gi_kernel_side *k,
     if (from->n == 0)
         return;
     bool gpus = meets_on_gpus(d, from);
-    uint64_t *peers = take(k, from->n * sizeof(*peers), &addr);
+    uint64_t *peers = gi_kernel_take(k, from->n * sizeof(*peers), &addr);
     to->peers = (const uint64_t *)(uintptr_t)addr;
-    take(k, from->count * sizeof(struct gin_i_round), &addr);
+    gi_kernel_take(k, from->count * sizeof(struct gin_i_round), &addr);
     to->rounds = (struct gin_i_round *)(uintptr_t)addr;
-    int32_t *world_of = take(k, from->n * sizeof(*world_of), &addr);
+    int32_t *world_of = gi_kernel_take(k, from->n * sizeof(*world_of), &addr);
     to->world_of = (const int32_t *)(uintptr_t)addr;
     to->slot = gpus ? slot : from->slot;
     if (gpus && d->multimem != NULL && (int)from->n == d->comm->shm->lsa_size)
@@ -153,8 +153,8 @@ static uint64_t fill_barriers(const struct gi_devcomm *d, struct gi_kernel_side 
 {
     const struct gi_barriers *from = d->barriers;
     uint64_t addr, teams, off = d->cuda_barriers;
-    struct gin_i_barriers *b = take(k, sizeof(*b), &addr);
-    struct gin_i_pool *pool = take(k, from->n_teams * sizeof(*pool), &teams);
+    struct gin_i_barriers *b = gi_kernel_take(k, sizeof(*b), &addr);
+    struct gin_i_pool *pool = gi_kernel_take(k, from->n_teams * sizeof(*pool), &teams);
     for (uint32_t i = 0; i < GIN_BARRIER_TEAM; i++)
         fill_pool(d, k, &from->fixed[i], &b->fixed[i], &off);
     for (uint32_t i = 0; i < from->n_teams; i++)
@@ -171,8 +171,8 @@ static uint64_t fill_ring(const struct gi_devcomm *d, struct gi_kernel_side *k, 
     uint32_t depth = gi_ring_depth(d->reqs.queue_depth);
     struct gi_ring_plan p = gi_ring_plan(depth, d->reqs.counters);
     uint64_t addr, busy, host = k->host_addr + 64 + c * p.bytes;
-    struct gin_i_ring *r = take(k, sizeof(*r), &addr);
-    take(k, GI_RING_REPLIES * sizeof(uint32_t), &busy);
+    struct gin_i_ring *r = gi_kernel_take(k, sizeof(*r), &addr);
+    gi_kernel_take(k, GI_RING_REPLIES * sizeof(uint32_t), &busy);
     r->slots = (struct gin_i_desc *)(uintptr_t)(host + p.slots);
     r->host = (const struct gin_i_ring_host *)(uintptr_t)(host + p.host);
     r->replies = (const struct gin_i_reply *)(uintptr_t)(host + p.replies);
@@ -194,9 +194,10 @@ static void fill_contexts(const struct gi_devcomm *d, struct gi_kernel_side *k, 
     const gin_comm_t *comm = d->comm;
     uint64_t ctx, bases, counters, cells = r->signals * sizeof(struct gin_i_cells);
     struct gi_ring_plan p = gi_ring_plan(gi_ring_depth(r->queue_depth), r->counters);
-    struct gin_i_ctx *x = take(k, r->contexts * sizeof(*x), &ctx);
-    take(k, (uint64_t)r->contexts * r->signals * sizeof(struct gin_i_base), &bases);
-    take(k, (uint64_t)r->contexts * r->counters * sizeof(struct gin_i_counter), &counters);
+    struct gin_i_ctx *x = gi_kernel_take(k, r->contexts * sizeof(*x), &ctx);
+    gi_kernel_take(k, (uint64_t)r->contexts * r->signals * sizeof(struct gin_i_base), &bases);
+    gi_kernel_take(k, (uint64_t)r->contexts * r->counters * sizeof(struct gin_i_counter),
+                   &counters);
     char *host = (char *)gi_control(comm, comm->shm->lsa_rank) + GI_CONTROL + d->off;
     dc->ctx = (struct gin_i_ctx *)(uintptr_t)ctx;
     for (uint32_t c = 0; c < r->contexts; c++, x++) {
@@ -241,7 +242,7 @@ static int32_t lsa_for_kernels(const struct gi_devcomm *d, int world)
 static uint64_t fill_lsa_of(const struct gi_devcomm *d, struct gi_kernel_side *k)
 {
     uint64_t addr;
-    int32_t *lsa_of = take(k, (uint64_t)d->comm->size * sizeof(*lsa_of), &addr);
+    int32_t *lsa_of = gi_kernel_take(k, (uint64_t)d->comm->size * sizeof(*lsa_of), &addr);
     for (int r = 0; r < d->comm->size; r++)
         lsa_of[r] = lsa_for_kernels(d, r);
     return addr;
@@ -279,10 +280,11 @@ static void fill(const struct gi_devcomm *d, struct gi_kernel_side *k)
     const gin_devcomm_reqs_t *r = &d->reqs;
     gin_comm_t *comm = d->comm;
     uint64_t self;
-    struct gin_i_dc *dc = take(k, sizeof(*dc), &self);
+    struct gin_i_dc *dc = gi_kernel_take(k, sizeof(*dc), &self);
     fill_contexts(d, k, dc, self);
     k->lsa_of = fill_lsa_of(d, k);
     dc->barriers = (const struct gin_i_barriers *)(uintptr_t)fill_barriers(d, k);
+    dc->colls = (const struct gin_i_colls *)(uintptr_t)gi_kernel_colls_fill(d, k);
     dc->flags = (r->strong ? GIN_I_DC_STRONG : 0u) | (r->va ? GIN_I_DC_VA : 0u);
     if (all_kernels(d))
         dc->flags |= GIN_I_DC_KERNELS;

@@ -29,6 +29,20 @@ struct gi_kernel_side {
 /* Bytes of symmetric GPU memory that a device communicator takes; the same on all ranks. Sets the
  * offsets in it, from its start. */
 uint64_t gi_devcomm_cuda_plan(struct gi_devcomm *d);
+/* Room for a part of the block: where it lies in the image, and at which GPU address. */
+void *gi_kernel_take(struct gi_kernel_side *k, uint64_t bytes, uint64_t *addr);
+#define GI_KERNEL_ROOM(n) (((uint64_t)(n) + 127) & ~(uint64_t)127)
+
+/* ---- devcomm_colls.c ---- */
+
+/* Bytes of the workspaces in symmetric GPU memory, which are 64-byte aligned; of words in the host
+ * heap. 0: no collectives, or nobody to meet. The same on all ranks. */
+uint64_t gi_kernel_colls_bytes(const struct gi_devcomm *d);
+uint64_t gi_kernel_colls_words(const struct gi_devcomm *d);
+/* Bytes of what kernels see of them, and filling it: its address, 0: there are none. */
+uint64_t gi_kernel_colls_room(const struct gi_devcomm *d);
+uint64_t gi_kernel_colls_fill(const struct gi_devcomm *d, struct gi_kernel_side *k);
+
 /* Local, on ranks whose device is CUDA, with the symmetric blocks taken: makes d->kernel. */
 int gi_devcomm_cuda_open(struct gi_devcomm *d);
 void gi_devcomm_cuda_close(struct gi_devcomm *d);

@@ -27,6 +27,15 @@
  * the index is in use; GIN_EPEER: a member has died; GIN_ETIMEDOUT: members have not come in
  * reqs.collective_timeout_ns. After the last two, the destination is undefined and the index cannot
  * be used any more.
+ *
+ * The same calls in kernels are among kernels of all members: a member whose device is the host is
+ * refused (GIN_ENOTSUP). All threads of the group pass the same arguments, arrays of counts among
+ * them, which are memory that the GPU reads; they get the same status. Places are of GPU memory or
+ * of host memory that this GPU reaches, not a block's shared memory. Members meet in their GPUs'
+ * memory, or through the engine, in the bound context's ring; one index there is one among kernels,
+ * and host threads' is another one. GINSHMEM_CHECK, GIN_KERNEL_CHECK and GINSHMEM_COLL_ALGO change
+ * nothing: arguments are not compared, and members that others wait for in vain time out. Elements
+ * are always combined in the order of ranks.
  */
 #ifndef GINSHMEM_COLLECTIVE_H
 #define GINSHMEM_COLLECTIVE_H
@@ -48,7 +57,8 @@
  * the same bits for any placement; scans are always in that order.
  */
 
-#ifndef __CUDACC_RTC__
+/* In programs of CUDA compilers they are functions of host and kernels: impl/coll.h. */
+#if !defined(__CUDACC__) && !defined(__CUDA_ARCH__)
 GIN_BEGIN_DECLS
 
 /* Wait until all members have come. What each of them stored, and its operations that were
@@ -109,5 +119,7 @@ GIN_API int gin_scan_exclusive(const gin_t *g, gin_group_t grp, gin_team_t team,
                                gin_reduction_t op);
 
 GIN_END_DECLS
+#else
+#include <ginshmem/impl/coll.h>
 #endif
 #endif

@@ -23,9 +23,9 @@ static uint64_t round_up(uint64_t n)
     return (n + 63) & ~(uint64_t)63;
 }
 
-/* Bytes of a message, in whole lines: what the scratch allows, and more of it where that is little,
- * as long as it is so for all ranks. */
-static uint64_t slot_bytes(const gin_comm_t *comm, const gin_devcomm_reqs_t *r)
+/* What the scratch allows, and more of it where that is little, as long as it is so for all ranks.
+ */
+uint64_t gi_colls_slot(const gin_comm_t *comm, const gin_devcomm_reqs_t *r)
 {
     uint64_t slots = (uint64_t)comm->size * GI_COLL_SLOTS;
     uint64_t slot = r->collective_scratch / slots & ~(uint64_t)63;
@@ -39,7 +39,7 @@ static void lay_out(struct gi_colls *a, const gin_comm_t *comm, const gin_devcom
 {
     uint64_t n = (uint64_t)comm->size;
     a->count = r->collectives;
-    a->slot = slot_bytes(comm, r);
+    a->slot = gi_colls_slot(comm, r);
     a->slots_at = round_up(n * sizeof(uint64_t));
     a->out_at = a->slots_at + n * GI_COLL_SLOTS * a->slot;
     a->each = a->out_at + (comm->net != NULL ? GI_COLL_OUT * a->slot : 0);

@@ -190,6 +190,74 @@ struct gin_i_barriers {
     uint32_t unused;
 };
 
+/*
+ * Collectives as kernels see them. Two ranks exchange messages through a workspace per index. The
+ * i-th message of a pair, from 0, goes to place i mod GIN_I_COLL_SLOTS at its receiver, who gives
+ * places back by telling how many it has taken.
+ *
+ * A rank's workspace of an index lies in its CUDA heap, the same for all ranks, and holds by world
+ * rank of the sender: lines | words, how many of mine he has taken | slots. By load and store a
+ * message is a line, with its bytes in the slot or where the line says. Through the engine it is a
+ * put into the slot, with an addition to a word of the place's own in the host heap, so that no two
+ * messages need any order; what was taken is added to a word beside those.
+ */
+#define GIN_I_COLL_SLOTS 4u
+#define GIN_I_COLL_WORDS (GIN_I_COLL_SLOTS + 1) /* in the host heap, of a pair; the last: taken */
+
+enum gin_i_coll_kind {
+    GIN_I_COLL_SYNC,
+    GIN_I_COLL_BROADCAST,
+    GIN_I_COLL_ALLGATHER,
+    GIN_I_COLL_GATHER,
+    GIN_I_COLL_ALLTOALL,
+    GIN_I_COLL_ALLTOALLV,
+    GIN_I_COLL_ALLREDUCE,
+    GIN_I_COLL_REDUCE,
+    GIN_I_COLL_REDUCE_SCATTER,
+    GIN_I_COLL_SCAN,
+    GIN_I_COLL_SCAN_EXCLUSIVE,
+    GIN_I_COLL_KINDS,
+    GIN_I_COLL_SHARES = GIN_I_COLL_KINDS, /* of an all-reduce: everybody folds his share */
+    GIN_I_COLL_SHARES_OUT                 /* ... and gets those of others */
+};
+
+struct gin_i_coll_line {
+    uint64_t ref; /* 0: in the slot; 1 + the offset in the sender's CUDA heap */
+    uint64_t seq; /* messages so far, with this one; stored last */
+};
+GIN_STATIC_ASSERT(sizeof(struct gin_i_coll_line) * GIN_I_COLL_SLOTS == 64, "a pair's are a line");
+
+/* My side of a pair, private. */
+struct gin_i_coll_link {
+    uint64_t sent, got; /* messages */
+    uint64_t taken;     /* of those sent; as far as I know */
+    uint64_t told;      /* so many of those got were told */
+};
+
+/* An index, private. */
+struct gin_i_coll {
+    uint64_t busy;   /* a group is inside */
+    uint64_t broken; /* (uint32_t)status of the call after which members are out of step */
+    struct gin_i_coll_link *links; /* by world rank */
+    uint64_t *from; /* by team rank: where a step's bytes lie; then, where a whole message does */
+};
+
+/* Constant. */
+struct gin_i_colls {
+    uint32_t count, n;  /* indices; ranks of the communicator */
+    uint32_t words_win; /* the host heap's window in descriptors */
+    uint32_t unused;
+    uint64_t slot;               /* bytes of a message at most */
+    uint64_t off;                /* heap offset of index 0's workspace */
+    uint64_t each;               /* bytes of a workspace */
+    uint64_t taken_at, slots_at; /* in it */
+    const uint64_t *words;       /* mine, of index 0; NULL: the engine reaches nobody */
+    uint64_t words_off;          /* in everybody's host heap */
+    uint64_t timeout_ns;
+    struct gin_i_coll *index;
+    const uint32_t *kernels; /* by world rank: 1, its device is CUDA */
+};
+
 /* A committed list of ranks: list `first` & (GIN_I_LISTS - 1) of a gin_team_t with stride 0. */
 #define GIN_I_LISTS 4096u
 struct gin_i_list {
@@ -220,10 +288,10 @@ struct gin_i_dc {
     const uint64_t *error; /* pinned host word: 0, or (uint32_t)status | (uint64_t)rank << 32 */
     uint64_t wait_timeout_ns, barrier_timeout_ns; /* 0: none */
     const struct gin_i_barriers *barriers;
-    const struct gin_i_list *lists; /* GIN_I_LISTS of them */
-    const uint32_t *window_ids;     /* window ids 0 .. *window_ids - 1 were ever handed out */
-    uint64_t unused_place;
-    uint64_t multimem; /* multicast address of heap offset 0, 0: none */
+    const struct gin_i_list *lists;  /* GIN_I_LISTS of them */
+    const uint32_t *window_ids;      /* window ids 0 .. *window_ids - 1 were ever handed out */
+    const struct gin_i_colls *colls; /* NULL: none */
+    uint64_t multimem;               /* multicast address of heap offset 0, 0: none */
     /* Puts and gets of at least so many bytes go to the engine's copy engine, where there is a
      * ring: by one thread; by a warp or less. A larger group is as fast. */
     uint64_t engine_thread, engine_warp;

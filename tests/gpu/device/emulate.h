@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/gpu/device/emulate_math.h"
+
 #define __CUDA_ARCH__ 900
 #define __device__
 #define __host__
