@@ -218,7 +218,8 @@ static const char *name_of(uint32_t kernel)
     static const char *const names[] = {
         "a put",        "a put of a value",  "a get",         "a signal",
         "a wait",       "a wait for a word", "a consumption", "an atomic",
-        "a completion", "a barrier",         "a put",         "an operation"};
+        "a completion", "a barrier",         "a put",         "a collective",
+        "an operation"};
     return names[kernel < GI_STREAM_N ? kernel : GI_STREAM_N];
 }
 

@@ -62,6 +62,8 @@ int gi_stream_action(struct gi_on_stream *o, int world, gin_action_t remote);
 uint64_t gi_stream_slot(const struct gi_on_stream *o, int world, uint32_t id);
 /* Memory of the program that this GPU reaches; *gpu: it is a GPU's. bytes != 0. */
 int gi_stream_memory(const struct gi_on_stream *o, const void *p, uint64_t bytes, bool *gpu);
+/* Whether kernels of this rank and of that one can send each other messages. */
+int gi_stream_meets(const struct gi_on_stream *o, int world);
 /* Last step: the job's kernel. */
 int gi_stream_run(struct gi_on_stream *o, unsigned threads);
 

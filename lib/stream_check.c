@@ -109,6 +109,21 @@ static int by_engine(const struct gi_on_stream *o, int world, struct gi_stream_s
     return o->d->kernel->n_rings != 0 ? GIN_OK : out_of_reach(o, world);
 }
 
+int gi_stream_meets(const struct gi_on_stream *o, int world)
+{
+    int lsa = o->s->lsa_of[world];
+    if (o->d->device_of[world] != GIN_DEVICE_CUDA)
+        return gi_fail(GIN_ENOTSUP,
+                       "%s: the device of rank %d is the host; collectives on streams are among "
+                       "kernels",
+                       o->call, world);
+    if (lsa == -1 || (lsa >= 0 && (lsa & GIN_I_LSA_NO_GPU)))
+        return out_of_reach(o, world);
+    bool near = (unsigned)lsa < GIN_I_LSA_HOST_ONLY;
+    return near || world == o->d->comm->rank || o->d->kernel->n_rings != 0 ? GIN_OK
+                                                                           : out_of_reach(o, world);
+}
+
 static const struct gin_i_window *window_of(const struct gi_on_stream *o, gin_at_t at,
                                             uint64_t bytes, int *st)
 {

@@ -22,6 +22,7 @@
 
 #include <ginshmem/barrier.h>
 #include <ginshmem/gin.h>
+#include <ginshmem/lsa.h>
 #include <ginshmem/signal.h>
 
 /* A CUstream or cudaStream_t. */
@@ -117,6 +118,53 @@ GIN_API int gin_quiet_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_
  */
 GIN_API int gin_barrier_on_stream(const gin_devcomm_t *dev, gin_barrier_t which, uint32_t index,
                                   unsigned fence, gin_stream_t stream);
+
+/* ---- collectives ---- */
+
+/*
+ * Those of collective.h, among kernels and streams of all members: one rank may come from a kernel,
+ * another one from a stream. They take the context's ring where members are reached through the
+ * engine; GIN_ALL_CONTEXTS takes any. Places are of GPU memory, or of host memory that this GPU
+ * reaches. The arrays of gin_alltoallv_on_stream() are memory that this GPU reaches, too, and are
+ * read when the stream comes there.
+ */
+GIN_API int gin_sync_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_team_t team,
+                               uint32_t index, gin_stream_t stream);
+GIN_API int gin_broadcast_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_team_t team,
+                                    uint32_t index, gin_at_t dst, gin_at_t src, size_t count,
+                                    gin_type_t type, int root, gin_stream_t stream);
+GIN_API int gin_allgather_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_team_t team,
+                                    uint32_t index, gin_at_t dst, gin_at_t src, size_t count,
+                                    gin_type_t type, gin_stream_t stream);
+GIN_API int gin_gather_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_team_t team,
+                                 uint32_t index, gin_at_t dst, gin_at_t src, size_t count,
+                                 gin_type_t type, int root, gin_stream_t stream);
+GIN_API int gin_alltoall_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_team_t team,
+                                   uint32_t index, gin_at_t dst, gin_at_t src, size_t count,
+                                   gin_type_t type, gin_stream_t stream);
+GIN_API int gin_alltoallv_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_team_t team,
+                                    uint32_t index, gin_at_t dst, const size_t *dst_counts,
+                                    const size_t *dst_firsts, gin_at_t src,
+                                    const size_t *src_counts, const size_t *src_firsts,
+                                    gin_type_t type, gin_stream_t stream);
+GIN_API int gin_allreduce_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_team_t team,
+                                    uint32_t index, gin_at_t dst, gin_at_t src, size_t count,
+                                    gin_type_t type, gin_reduction_t op, gin_stream_t stream);
+GIN_API int gin_reduce_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_team_t team,
+                                 uint32_t index, gin_at_t dst, gin_at_t src, size_t count,
+                                 gin_type_t type, gin_reduction_t op, int root,
+                                 gin_stream_t stream);
+GIN_API int gin_reduce_scatter_on_stream(const gin_devcomm_t *dev, uint32_t context,
+                                         gin_team_t team, uint32_t index, gin_at_t dst,
+                                         gin_at_t src, size_t count, gin_type_t type,
+                                         gin_reduction_t op, gin_stream_t stream);
+GIN_API int gin_scan_on_stream(const gin_devcomm_t *dev, uint32_t context, gin_team_t team,
+                               uint32_t index, gin_at_t dst, gin_at_t src, size_t count,
+                               gin_type_t type, gin_reduction_t op, gin_stream_t stream);
+GIN_API int gin_scan_exclusive_on_stream(const gin_devcomm_t *dev, uint32_t context,
+                                         gin_team_t team, uint32_t index, gin_at_t dst,
+                                         gin_at_t src, size_t count, gin_type_t type,
+                                         gin_reduction_t op, gin_stream_t stream);
 
 /*
  * How the operations on streams went that have ended: GIN_OK, or the status of the first one that

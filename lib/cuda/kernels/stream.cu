@@ -149,3 +149,15 @@ GI_KERNEL gi_stream_barrier(GI_ARGS j)
         st = gin_barrier(&g, gin_warp(), j.which, j.id, GIN_ORDER_ACQ_REL, j.how);
     report(j, st);
 }
+
+GI_KERNEL gi_stream_coll(GI_ARGS j)
+{
+    gin_t g;
+    int st = gin_open(&j.dev, j.context, &g);
+    struct gin_i_coll_args a = {j.team,       j.dst,          j.src,        j.bytes, j.dst_counts,
+                                j.dst_firsts, j.src_counts,   j.src_firsts, j.call,  j.id,
+                                j.type,       (int32_t)j.how, j.peer};
+    if (st == GIN_OK)
+        st = gin_i_coll(&g, gin_block(), &a);
+    report(j, st);
+}

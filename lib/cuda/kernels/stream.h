@@ -17,7 +17,8 @@
     X(AMO, amo)              \
     X(COMPLETE, complete)    \
     X(BARRIER, barrier)      \
-    X(WORD, word)
+    X(WORD, word)            \
+    X(COLL, coll)
 
 enum gi_stream_kernel {
 #define GI_STREAM_ENUM(upper, lower) GI_STREAM_##upper,
@@ -48,6 +49,10 @@ struct gi_stream_job {
     uint64_t *old;
     gin_barrier_t which;
     gin_wait_opt_t opt;
+    /* a collective: index in `id`, root in `peer`, count in `bytes`, operation in `how` */
+    uint32_t call; /* enum gin_i_coll_kind */
+    int32_t type;
+    const size_t *dst_counts, *dst_firsts, *src_counts, *src_firsts;
 };
 
 #endif
