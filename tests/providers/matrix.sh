@@ -19,7 +19,8 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 [ -f config.status ] || cd "$top/build" || exit 99
 
 # name|provider|what it is spoilt with, or which contract stands in for it (tests/providers/contract).
-# Without a provider: the library's choice. E...: the target counts for strong signals.
+# Without a provider: the library's choice. E...: the target counts for strong signals. ...pass: only
+# capabilities are taken away, and posts go straight on.
 networks='choice||
 net|net|
 tcp|tcp|
@@ -46,6 +47,9 @@ rxmC|tcp;ofi_rxm|class=C,hold=12,early=1
 shmB|shm|hold=12,early=1
 shmA|shm|class=A,hold=8,early=1
 shmD|shm|class=D,hold=8,early=1
+Apass|shm|class=A
+Dpass|shm|class=D
+Cpass||class=C
 sockA|sockets|class=A,hold=8,early=1
 sockD|sockets|class=D,hold=8,early=1
 E64||class=C,hold=12,early=1

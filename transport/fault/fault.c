@@ -59,6 +59,7 @@ void gi_fault_set(struct gi_net_domain *domain, const struct gi_fault_plan *plan
     d->plan = *plan;
     d->plan.inner = d->inner;
     memset(d->calls, 0, sizeof(d->calls));
+    gi_fault_see_plain(d);
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -83,7 +84,9 @@ static int fault_open(const struct gi_net_config *config, struct gi_net_domain *
     d->plan = *plan;
     d->size = config->size;
     d->peer = peer;
-    d->caps = plan->caps != NULL ? *plan->caps : *d->inner->ops->caps(d->inner);
+    d->own = d->inner->ops->caps(d->inner);
+    d->caps = plan->caps != NULL ? *plan->caps : *d->own;
+    gi_fault_see_plain(d);
     d->random = plan->seed * 0x9e3779b97f4a7c15ull + (uint64_t)config->rank + 1;
     pthread_mutex_init(&d->lock, NULL);
     *domain = &d->head;

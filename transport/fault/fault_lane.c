@@ -16,13 +16,11 @@
 
 #define WRONG_KEY 0x123456u /* what a key is spoilt with */
 
-enum kind { K_WRITE, K_READ, K_AMO, K_MSG };
-
 struct held {
     struct gi_net_request inner; /* first */
     struct held *next;
     uint64_t due; /* it leaves no sooner */
-    enum kind kind;
+    enum gi_fault_kind kind;
     struct gi_net_io io; /* req: the caller's, NULL once it was told */
     uint32_t len;        /* of a message */
     char *copy;          /* of bytes that the caller has back */
@@ -36,25 +34,6 @@ struct news {
     struct gi_net_request *req;
     int peer, status, provider_error;
     char text[128];
-};
-
-/* What failed to a peer: what is ordered behind it fails as well. */
-struct broken {
-    unsigned kinds; /* bits of enum kind */
-    int status, error;
-};
-
-struct fault_lane {
-    struct gi_net_lane head;
-    struct fault_domain *d;
-    struct gi_net_lane *inner;
-    const struct gi_net_ops *ops;
-    struct gi_net_handler handler;
-    struct held *held, *flying; /* held: in order */
-    struct news *news, **news_end;
-    uint32_t n_held, in_use;
-    struct broken *broken; /* by peer */
-    int more;              /* peer to which the last post was to be followed by another, or -1 */
 };
 
 static void done(void *arg, struct gi_net_request *req);
@@ -214,23 +193,28 @@ static uint64_t word_back(struct fault_lane *l, const struct held *h)
     return one_way(&plan);
 }
 
-static void take_off(struct held **list, const struct held *h)
+static bool take_off(struct held **list, const struct held *h)
 {
     for (; *list != NULL; list = &(*list)->next)
         if (*list == h) {
             *list = h->next;
-            return;
+            return true;
         }
+    return false;
 }
 
 static void done(void *arg, struct gi_net_request *req)
 {
     struct fault_lane *l = arg;
     struct held *h = (struct held *)req;
+    if (!take_off(&l->flying, h)) {
+        l->passed--;
+        l->handler.done(l->handler.arg, req);
+        return;
+    }
     struct gi_net_request *told = h->io.req;
     uint64_t back = word_back(l, h);
     int peer = h->io.peer;
-    take_off(&l->flying, h);
     free_held(l, h);
     if (told != NULL && (back == 0 || tell_at(l, back, told, peer, GIN_OK, 0, "") != GIN_OK))
         l->handler.done(l->handler.arg, told);
@@ -251,13 +235,14 @@ static void failed(void *arg, struct gi_net_request *req, int peer, int status, 
 {
     struct fault_lane *l = arg;
     struct held *h = (struct held *)req;
-    struct gi_net_request *told = NULL;
-    if (h != NULL) {
+    struct gi_net_request *told = req;
+    if (req != NULL && take_off(&l->flying, h)) {
         peer = h->io.peer;
         told = h->io.req;
         note_failure(l, h, status, error);
-        take_off(&l->flying, h);
         free_held(l, h);
+    } else if (req != NULL) {
+        l->passed--;
     }
     l->handler.failed(l->handler.arg, told, peer, status, error, text);
 }
@@ -290,7 +275,7 @@ static bool follows_failure(const struct fault_lane *l, const struct held *h)
 
 static bool inner_fences(const struct fault_lane *l)
 {
-    return l->d->inner->ops->caps(l->d->inner)->amo_fence;
+    return l->d->own->amo_fence;
 }
 
 /* A fence that the inner network does not have is waiting for what is under way. */
@@ -303,6 +288,8 @@ static bool may_go(const struct fault_lane *l, const struct held *h)
             return false;
     if (h->kind != K_AMO || !(h->io.flags & GI_NET_FENCE) || inner_fences(l))
         return true;
+    if (l->passed != 0)
+        return false;
     for (const struct held *a = l->flying; a != NULL; a = a->next)
         if (a->io.peer == h->io.peer)
             return false;
@@ -311,7 +298,7 @@ static bool may_go(const struct fault_lane *l, const struct held *h)
 
 static bool wants_local(const struct fault_lane *l)
 {
-    return l->d->inner->ops->caps(l->d->inner)->mr_local;
+    return l->d->own->mr_local;
 }
 
 /* Hand it to the network; it leaves the list of held ones. */
@@ -327,7 +314,7 @@ static int let_go(struct fault_lane *l, struct held *h)
         io.flags &= ~(unsigned)GI_NET_INLINE;
     if (!inner_fences(l))
         io.flags &= ~(unsigned)GI_NET_FENCE;
-    if (l->d->inner->ops->caps(l->d->inner)->dc == GI_NET_DC_NO)
+    if (l->d->own->dc == GI_NET_DC_NO)
         io.flags &= ~(unsigned)GI_NET_DELIVERED;
     switch (h->kind) {
     case K_WRITE: st = l->ops->write(l->inner, &io); break;
@@ -349,33 +336,6 @@ static int let_go(struct fault_lane *l, struct held *h)
 }
 
 /* ---- posts ---- */
-
-/* What the record forbids. */
-static const char *mistake(const struct gi_net_caps *c, const struct held *h)
-{
-    const struct gi_net_io *io = &h->io;
-    if (h->kind == K_MSG)
-        return h->len > c->msg_max ? "a message too long" : NULL;
-    if ((io->flags & GI_NET_DELIVERED) != 0 && c->dc == GI_NET_DC_NO)
-        return "word of delivery, of which there is none";
-    if (h->kind == K_AMO)
-        return c->amo != GI_NET_AMO_NATIVE ? "an atomic, of which there are none"
-               : (io->flags & GI_NET_FENCE) != 0 && !c->amo_fence
-                   ? "a fence, of which there are none"
-                   : NULL;
-    if (io->len == 0 || io->len > c->max_msg)
-        return "a length out of bounds";
-    if ((io->flags & GI_NET_INLINE) != 0 && io->len > c->inject)
-        return "too much to be inline";
-    if ((io->flags & GI_NET_INLINE) == 0 && io->req == NULL)
-        return "no request";
-    if (c->mr_local && io->mr == NULL && (io->flags & GI_NET_INLINE) == 0)
-        return "memory that is not registered";
-    if ((io->flags & GI_NET_IMM) != 0 &&
-        (c->imm_bits == 0 || (c->imm_bits == 32 && io->imm >> 32 != 0)))
-        return "an immediate too wide";
-    return NULL;
-}
 
 static int append(struct fault_lane *l, const struct held *what, const struct gi_fault_plan *plan)
 {
@@ -423,7 +383,8 @@ static int take(struct fault_lane *l, const struct held *what, const struct gi_f
     if (what->kind == K_WRITE && plan->silent != 0 && gi_fault_below(d, 1000) < plan->silent)
         return what->io.req != NULL ? tell_later(l, what->io.req, what->io.peer, GIN_OK, 0, "")
                                     : GIN_OK;
-    if ((l->n_held > plan->hold && plan->delay == 0) || l->in_use >= d->caps.depth + plan->hold)
+    if ((l->n_held > plan->hold && plan->delay == 0) ||
+        l->in_use + l->passed >= d->caps.depth + plan->hold)
         return GIN_EAGAIN;
     int st = append(l, what, plan);
     if (st == GIN_OK && (what->io.flags & GI_NET_MORE) != 0)
@@ -435,10 +396,7 @@ static int post(struct fault_lane *l, const struct held *what, enum gi_fault_cal
 {
     struct fault_domain *d = l->d;
     struct gi_fault_plan plan;
-    const char *why = mistake(&d->caps, what);
-    if (l->more >= 0 && l->more != what->io.peer)
-        why = "for one peer where another post for another one was promised";
-    l->more = -1;
+    const char *why = gi_fault_mistake(l, what->kind, &what->io, what->len);
     uint8_t peer = __atomic_load_n(&d->peer[what->io.peer], __ATOMIC_RELAXED);
     gi_fault_plan_now(d, &plan);
     if (why != NULL)
@@ -468,6 +426,8 @@ static int post(struct fault_lane *l, const struct held *what, enum gi_fault_cal
 int gi_fault_write(struct gi_net_lane *lane, const struct gi_net_io *io)
 {
     struct fault_lane *l = (struct fault_lane *)lane;
+    if (gi_fault_passes(l, K_WRITE, io))
+        return gi_fault_pass(l, K_WRITE, io);
     struct held h = {.kind = K_WRITE, .io = *io};
     if (gi_fault_call(l->d, GI_FAULT_KEY) != GIN_OK)
         h.io.key ^= WRONG_KEY;
@@ -479,22 +439,32 @@ int gi_fault_write(struct gi_net_lane *lane, const struct gi_net_io *io)
 
 int gi_fault_read(struct gi_net_lane *lane, const struct gi_net_io *io)
 {
+    struct fault_lane *l = (struct fault_lane *)lane;
+    if (gi_fault_passes(l, K_READ, io))
+        return gi_fault_pass(l, K_READ, io);
     struct held h = {.kind = K_READ, .io = *io};
-    return post((struct fault_lane *)lane, &h, GI_FAULT_READ);
+    return post(l, &h, GI_FAULT_READ);
 }
 
 int gi_fault_amo_add(struct gi_net_lane *lane, const struct gi_net_io *io)
 {
+    struct fault_lane *l = (struct fault_lane *)lane;
+    if (gi_fault_passes(l, K_AMO, io))
+        return gi_fault_pass(l, K_AMO, io);
     struct held h = {.kind = K_AMO, .io = *io};
-    return post((struct fault_lane *)lane, &h, GI_FAULT_AMO);
+    return post(l, &h, GI_FAULT_AMO);
 }
 
 int gi_fault_msg(struct gi_net_lane *lane, int peer, const void *bytes, uint32_t len)
 {
-    struct held h = {.kind = K_MSG, .io = {.peer = peer}, .len = len};
+    struct fault_lane *l = (struct fault_lane *)lane;
+    struct gi_net_io io = {.peer = peer};
+    if (gi_fault_passes(l, K_MSG, &io))
+        return gi_fault_pass_msg(l, peer, bytes, len);
+    struct held h = {.kind = K_MSG, .io = io, .len = len};
     if (len <= sizeof(h.bytes))
         memcpy(h.bytes, bytes, len);
-    return post((struct fault_lane *)lane, &h, GI_FAULT_MSG);
+    return post(l, &h, GI_FAULT_MSG);
 }
 
 /* ---- progress ---- */
@@ -533,16 +503,18 @@ int gi_fault_progress(struct gi_net_lane *lane, unsigned budget)
 {
     struct fault_lane *l = (struct fault_lane *)lane;
     struct gi_fault_plan plan;
-    int st = gi_fault_call(l->d, GI_FAULT_PROGRESS);
+    int n = 0, st = gi_fault_is_plain(l->d) ? GIN_OK : gi_fault_call(l->d, GI_FAULT_PROGRESS);
     if (l->more >= 0)
         return gi_fail(GIN_EINVAL, "nothing followed a post with GI_NET_MORE to rank %d", l->more);
     if (st == GIN_EAGAIN)
         return 0;
     if (st != GIN_OK)
         return gi_fail(st, "progress was made to fail");
-    gi_fault_plan_now(l->d, &plan);
-    int n = tell_news(l);
-    n += let_some_go(l, &plan);
+    if (l->news != NULL || l->n_held != 0) {
+        gi_fault_plan_now(l->d, &plan);
+        n = tell_news(l);
+        n += let_some_go(l, &plan);
+    }
     int inner = l->ops->progress(l->inner, budget);
     return inner < 0 ? inner : n + inner;
 }
