@@ -82,7 +82,8 @@ struct gi_net_caps {
     bool fd_each;     /* every connection of every lane takes a descriptor */
     uint32_t classes; /* of traffic that it takes: 1 << enum gin_traffic_class, GI_NET_TC_DSCP */
     bool meet_early;  /* ranks that meet first beside a third one's death may lose something */
-    bool part_late;   /* a lane that closes while one connects to it harms its domain's others */
+    bool part_late;   /* a lane that closes while one connects to it, or with messages unread, does
+                       * harm */
     /* for gininfo: who it is; what a quirk or the self-test took away and why, '\n' between */
     const char *name, *version;
     const char *device; /* as its user names it, or NULL */
@@ -243,8 +244,8 @@ struct gi_net_ops {
     /* The peer is dead: give up what is under way to it as soon as that can be done (failed() is
      * called from later progress; what the provider cannot take back may never be reported). */
     void (*cancel_peer)(struct gi_net_lane *l, int peer);
-    /* With part_late: let connections that are being made get on, without telling anything of what
-     * arrives. Nobody posts to the lane any more, and lane_close() follows. */
+    /* With part_late: let connections that are being made get on and read what arrives, without
+     * telling anything of it. Nobody posts to the lane any more, and lane_close() follows. */
     void (*part)(struct gi_net_lane *l);
 };
 

@@ -15,6 +15,9 @@
  * that sees it, and some more are for what that brings. */
 #define PARTINGS 4
 
+/* Looks that find something, in one parting: a flood would not end. */
+#define UNREAD 1000
+
 /* ---- opening ---- */
 
 int gi_ofi_said(const struct gi_ofi_domain *d, const char *what, int rc)
@@ -185,13 +188,23 @@ free_lane:
     return st;
 }
 
-/* A read of no entries drives the provider and leaves the queue as it is. */
+/* What is read here nobody hears of: the lane is about to close. */
+static ssize_t throw_away(const struct gi_ofi_lane *l)
+{
+    struct fi_cq_data_entry entries[GI_OFI_BATCH];
+    struct fi_cq_err_entry error = {0};
+    fi_addr_t from[GI_OFI_BATCH];
+    ssize_t n = fi_cq_readfrom(l->cq, entries, GI_OFI_BATCH, from);
+    return n == -FI_EAVAIL ? fi_cq_readerr(l->cq, &error, 0) : n;
+}
+
 void gi_ofi_part(struct gi_net_lane *head)
 {
     struct gi_ofi_lane *l = gi_ofi_lane(head);
-    struct fi_cq_data_entry none;
-    if (l->domain->caps.part_late && l->listener == NULL)
-        (void)fi_cq_readfrom(l->cq, &none, 0, NULL);
+    if (!l->domain->caps.part_late || l->listener != NULL)
+        return;
+    for (int i = 0; i < UNREAD && throw_away(l) > 0; i++)
+        ;
 }
 
 void gi_ofi_lane_close(struct gi_net_lane *head)

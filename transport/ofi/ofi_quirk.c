@@ -54,6 +54,14 @@ enum field {
  */
 #define ACCEPTED "one closed before it has read a request to connect crashes others"
 
+/*
+ * Closing a connection rxm_close_conn() frees its endpoint, then hands on what that left in the
+ * queue, and only then forgets the endpoint (rxm_conn.c, 1.17 to 2.6): each message read so late
+ * has its buffer posted to freed memory, where connections have receives of their own (not over
+ * tcp).
+ */
+#define UNREAD "one closed with messages unread uses freed memory"
+
 /* Versions of libfabric: from `since` on, before `until`. */
 static const struct {
     const char *provider; /* '*' at an end: anything */
@@ -91,6 +99,7 @@ static const struct {
     {"efa-direct", ANY, FOREVER, RECVS, 16, "nothing queues messages without a posted receive"},
     {"net", ANY, V(1, 18), MEET, 1, "first writes may get lost while a dead rank is let go"},
     {"net", ANY, FOREVER, PART, 1, ACCEPTED},
+    {"*;ofi_rxm", ANY, FOREVER, PART, 1, UNREAD},
     {"tcp", V(1, 18), FOREVER, PART, 1, ACCEPTED},
     {"psm3", ANY, FOREVER, IMM, 64, "works, though it is claimed not to"},
     {"shm", ANY, V(1, 23), DC, GI_NET_DC_NO,
