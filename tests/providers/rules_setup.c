@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "tests/providers/t_contract.h"
 
 /* ---- what is offered ---- */
@@ -173,4 +174,52 @@ RULE(order_of_connecting, "verbs-msg")
     SAID("or again");
     CHECK(fi_close(&w->eq->fid) == -FI_EBUSY);
     SAID("events is closed before");
+}
+
+static int half(struct world *w, struct fi_info *info, struct fid_ep **ep)
+{
+    int rc = fi_endpoint(w->domain, info, ep, NULL);
+    if (rc == 0)
+        rc = fi_ep_bind(*ep, &w->cq->fid, FI_TRANSMIT | FI_RECV);
+    if (rc == 0)
+        rc = fi_ep_bind(*ep, &w->eq->fid, 0);
+    return rc == 0 ? fi_enable(*ep) : rc;
+}
+
+static uint32_t next_event(struct world *w, struct fi_eq_cm_entry *e)
+{
+    char buf[sizeof(*e) + 64];
+    uint32_t event = 0;
+    uint64_t end = w_now() + 5000000000u;
+    while (fi_eq_read(w->eq, &event, buf, sizeof(buf), 0) == -FI_EAGAIN && w_now() < end)
+        usleep(100);
+    memcpy(e, buf, sizeof(*e));
+    return event;
+}
+
+/* Who accepts is connected only when the other side has said that it is. */
+RULE(accepting_is_not_being_connected, "verbs-msg")
+{
+    struct fi_eq_cm_entry e;
+    unsigned early = 0;
+    char name[64];
+    size_t len = sizeof(name);
+    w_open(w);
+    struct post p = w_post(w);
+    CHECK(fi_getname(&w->pep->fid, name, &len) == 0);
+    for (int i = 0; i < 8; i++) { /* the other side may be quick */
+        struct fid_ep *asks, *ep;
+        CHECK(half(w, w->info, &asks) == 0 && fi_connect(asks, name, NULL, 0) == 0);
+        if (!CHECK(next_event(w, &e) == FI_CONNREQ))
+            return;
+        CHECK(half(w, e.info, &ep) == 0 && fi_accept(ep, NULL, 0) == 0);
+        fi_freeinfo(e.info);
+        w->ep = ep;
+        early += w_write_once(w, &p) == -FI_ENOTCONN;
+        CHECK(next_event(w, &e) == FI_CONNECTED && e.fid == &asks->fid);
+        CHECK(next_event(w, &e) == FI_CONNECTED && e.fid == &ep->fid);
+        CHECK(W_WRITE(w, &p) == 0 && w_wait(w, 5000) == 1);
+    }
+    CHECK(early > 0);
+    SAID("before the endpoint is connected");
 }

@@ -295,6 +295,7 @@ bool gc_arrive(struct gc_ep *ep, const struct gc_head *h, const char *bytes)
     case GC_RESET: arrived_reset(ep, h); return true;
     case GC_CONNECT:
     case GC_ACCEPT:
+    case GC_READY:
     case GC_REJECT:
     case GC_BYE: gc_conn_arrived(ep, h); return true;
     case GC_KINDS: break;

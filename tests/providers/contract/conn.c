@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Endpoints that have one peer each (FI_EP_MSG): passive ones that listen, requests and answers,
- * and the queue in which all that is told. A request is seen when the queue is read. The peer of
- * such an endpoint is the first and only one of an address vector of its own.
+ * and the queue in which all that is told. A request is seen when the queue is read. Who accepts
+ * one is connected once the other side is, and has said so. The peer of such an endpoint is the
+ * first and only one of an address vector of its own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -322,9 +323,10 @@ void gc_conn_bind(struct gc_ep *ep, struct gc_eq *eq)
 
 static void part(struct gc_ep *ep)
 {
-    if (ep->state == GC_UP)
+    bool told = ep->state == GC_UP || ep->state == GC_ANSWERED;
+    if (told)
         send_now(ep->fd, &ep->self, &ep->av->peer[0].addr, GC_BYE);
-    ep->state = ep->state == GC_UP ? GC_DOWN : ep->state;
+    ep->state = told ? GC_DOWN : ep->state;
 }
 
 void gc_conn_close(struct gc_ep *ep)
@@ -359,6 +361,8 @@ void gc_conn_died(struct gc_ep *ep)
 {
     if (ep->state == GC_BEGUN)
         tell(ep->eq, 0, &ep->fid.fid, FI_ECONNREFUSED);
+    else if (ep->state == GC_ANSWERED)
+        tell(ep->eq, 0, &ep->fid.fid, FI_ECONNABORTED);
     else if (ep->state == GC_UP)
         tell(ep->eq, FI_SHUTDOWN, &ep->fid.fid, 0);
     ep->state = GC_DOWN;
@@ -371,7 +375,13 @@ void gc_conn_arrived(struct gc_ep *ep, const struct gc_head *h)
     if (!ep->p->connected)
         return;
     if (h->kind == GC_ACCEPT && ep->state == GC_BEGUN) {
+        struct gc_packet *k = gc_packet(ep, GC_READY, &h->from, 0);
         peer->addr = h->from;
+        ep->state = GC_UP;
+        tell(ep->eq, FI_CONNECTED, &ep->fid.fid, 0);
+        if (k != NULL)
+            gc_packet_queue(ep, k, gc_now() + gc_dice(500000));
+    } else if (h->kind == GC_READY && ep->state == GC_ANSWERED) {
         ep->state = GC_UP;
         tell(ep->eq, FI_CONNECTED, &ep->fid.fid, 0);
     } else if (h->kind == GC_BYE || (h->kind == GC_REJECT && ep->state == GC_BEGUN)) {
@@ -411,8 +421,7 @@ static int conn_accept(struct fid_ep *fid, const void *word, size_t len)
     struct gc_packet *k = gc_packet(ep, GC_ACCEPT, &ep->av->peer[0].addr, 0);
     if (k != NULL) {
         gc_packet_queue(ep, k, gc_now() + gc_dice(500000));
-        ep->state = GC_UP;
-        tell(ep->eq, FI_CONNECTED, &ep->fid.fid, 0);
+        ep->state = GC_ANSWERED;
     }
     pthread_mutex_unlock(&ep->d->lock);
     return k != NULL && write(ep->d->bell, &one, sizeof(one)) > 0 ? 0 : -FI_ENOMEM;

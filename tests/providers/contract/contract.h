@@ -126,6 +126,7 @@ enum gc_kind {
     GC_RESET,
     GC_CONNECT,
     GC_ACCEPT,
+    GC_READY,
     GC_REJECT,
     GC_BYE
 };
@@ -236,9 +237,15 @@ struct gc_ep {
     struct gc_cq *tx_cq, *rx_cq;
     struct gc_av *av;
     bool selective, enabled, ordered;
-    bool p2p;                                                  /* it was told not to call CUDA */
-    bool eats;                                                 /* immediates take receives */
-    enum gc_state { GC_IDLE, GC_BEGUN, GC_UP, GC_DOWN } state; /* where it has one peer */
+    bool p2p;  /* it was told not to call CUDA */
+    bool eats; /* immediates take receives */
+    enum gc_state {
+        GC_IDLE,
+        GC_BEGUN,
+        GC_ANSWERED,
+        GC_UP,
+        GC_DOWN
+    } state; /* where it has one peer */
     struct gc_eq *eq;
     int fd;
     struct gc_addr self;
