@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The net ops over the contracts of providers whose devices are not here (tests/providers/contract),
-# and ginperf's bare operations beside the library's: a broken rule ends the program. Runs in the
-# build folder.
+# connections over those that have some, and ginperf's bare operations beside the library's: a broken
+# rule ends the program. Runs in the build folder.
 #
 #   contract.sh [-L] [PROFILE...]        -L: all of t_net; else what each profile is about. Without
 #                                        profiles: three of them, which ones the seed says.
@@ -53,6 +53,11 @@ for GINCONTRACT in "$@"; do
     # shellcheck disable=SC2086
     timeout 300 tests/providers/t_net -m procs $how >"$log" 2>&1
     rc=$?
+    case $GINCONTRACT in
+        verbs-msg*)
+            timeout 300 tests/providers/t_conn -m procs contract >>"$log" 2>&1 || rc=$?
+            ;;
+    esac
     echo "$GINCONTRACT: $(grep -c '^ok ' "$log") passed"
     if [ $rc != 0 ] || ! grep -q '^ok ' "$log"; then
         failed=1

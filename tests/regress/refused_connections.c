@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Connected endpoints (NAME-msg) that lack something for a while, here or at the peer: the
- * connection is begun again, and nothing is lost or said twice. What is lacked for ever ends, with
- * a status. A lane that closes refuses requests that nobody has read.
+ * connection is begun again, and nothing is lost or said twice; what was refused once comes again
+ * for one direction, and the peer makes another one. What is lacked for ever ends, with a status. A
+ * lane that closes refuses requests that nobody has read.
  */
 #include <stdio.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include "tests/providers/bed.h"
-#include "transport/ofi/ofi_int.h"
+#include "transport/ofi/ofi_conn.h"
 
 /* What the domain's endpoints lack, and how often; set before any connection is begun. */
 static __thread struct {
@@ -59,6 +60,12 @@ static void stop_failing(struct bed *b)
         gi_ofi_domain(b->domain)->domain->ops = lack.real;
 }
 
+static int connections(const struct bed *b, int peer)
+{
+    const struct gi_ofi_listener *c = gi_ofi_lane(b->lane)->listener;
+    return gi_ofi_conn_lives(&c->out[peer]) + gi_ofi_conn_lives(&c->in[peer]);
+}
+
 /* A write from rank 0 arrives once, and another one back. */
 static void passes(struct mp *mp, const char *provider, unsigned asked, unsigned answered,
                    bool late)
@@ -84,6 +91,7 @@ static void passes(struct mp *mp, const char *provider, unsigned asked, unsigned
     BED_UNTIL(&b, b.memory[64] == 0x5a);
     EXPECT_EQ_INT(b.failures, 0);
     EXPECT_EQ_INT(lack.asked + lack.answered, 0);
+    EXPECT_EQ_INT(connections(&b, 1 - mp->rank), answered != 0 ? 2 : 1);
     stop_failing(&b);
 out:
     bed_close(&b);
@@ -107,6 +115,35 @@ MP_TEST_OPT(not_enabled_there, .ranks = "2", .bare = true, .only = MP_PROCS)
 MP_TEST_OPT(of_net, .ranks = "2", .bare = true, .only = MP_PROCS)
 {
     passes(mp, "net-msg", 2, 2, false);
+}
+
+/* Both begin, and the higher rank cannot take the lower one's: then its own is taken, for both. */
+static void crossed(struct mp *mp, const char *provider)
+{
+    struct bed b;
+    struct bed_request req;
+    if (!bed_open(&b, mp, &gi_ofi_ops, provider))
+        goto out;
+    let_fail(&b, 0, mp->rank == 1 ? 3 : 0, false);
+    bed_sync(&b);
+    struct gi_net_io io = bed_io(&b, 1 - mp->rank, 0, 64, 64, &req);
+    EXPECT_EQ_INT(b.ops->write(b.lane, &io), GIN_EAGAIN); /* begun */
+    bed_sync(&b);
+    EXPECT_OK(bed_post(&b, b.ops->write, &io, NULL));
+    BED_UNTIL(&b, req.done + req.failed);
+    EXPECT_EQ_INT(req.done, 1);
+    BED_UNTIL(&b, b.memory[64] == 0x5a);
+    EXPECT_EQ_INT(b.failures, 0);
+    bed_sync(&b);
+    EXPECT_EQ_INT(connections(&b, 1 - mp->rank), 1);
+    stop_failing(&b);
+out:
+    bed_close(&b);
+}
+
+MP_TEST_OPT(lacked_by_one_of_two, .ranks = "2", .bare = true, .only = MP_PROCS)
+{
+    crossed(mp, "tcp-msg");
 }
 
 /* Tries end. */

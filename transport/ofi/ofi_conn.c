@@ -2,14 +2,22 @@
 /*
  * Connections, where endpoints have one peer each (MSG). A lane listens; its name is the address
  * with a random number that only those know who were told the name. Who posts to a peer first
- * connects to its listener, and uses that connection for posts alone; what the peer posts comes by
- * another one, which the peer made. So every pair has up to two, one for each direction, and nobody
- * has to give way where both begin at once; a rank is connected to itself like to any other.
+ * connects to its listener, with receives on its own side, too, and says so: what the peer posts
+ * goes back by that connection, unless the peer has begun one of its own. On two connections, one
+ * for each direction, every message over TCP is acknowledged by a packet of its own, that on one
+ * goes with what comes back.
+ *
+ * Both may begin at once. Then the lower rank's is for both: it leaves the other's request unread
+ * until its own stands, and refuses it then; or takes it, where its own failed. By which one a rank
+ * posts is settled before the first post and for good, since nothing would keep what goes by one
+ * behind what went by another. A rank is connected to itself by two, each for one direction.
  *
  * A connection is made when it is first needed: until it stands posts are told to come again. One
  * that is not taken, for want of a descriptor or a queue pair on either side, is begun a few times
- * more. One that stood and ends is not made anew: what was under way is unknown, and posts fail
- * from then on. What is heard of connections, and who asks for one, is ofi_event.c's.
+ * more, then for one direction: receives of an earlier try may come back as failed at any time, and
+ * are not to be taken for the later one's. One that stood and ends is not made anew: what was under
+ * way is unknown, and posts fail from then on. What is heard of connections, and who asks for one,
+ * is ofi_event.c's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +35,7 @@ static void free_listener(struct gi_ofi_listener *c)
 {
     free(c->out);
     free(c->in);
+    free(c->asked);
     free(c->places);
     free(c);
 }
@@ -38,8 +47,13 @@ static struct gi_ofi_listener *new_listener(size_t peers)
         return NULL;
     c->out = calloc(peers, sizeof(*c->out));
     c->in = calloc(peers, sizeof(*c->in));
+    c->asked = calloc(peers, sizeof(*c->asked));
     c->places = calloc(peers, sizeof(*c->places));
-    if (c->out != NULL && c->in != NULL && c->places != NULL &&
+    for (size_t i = 0; c->out != NULL && c->in != NULL && i < peers; i++) {
+        c->out[i].peer = c->in[i].peer = (int)i;
+        c->out[i].mine = true;
+    }
+    if (c->out != NULL && c->in != NULL && c->asked != NULL && c->places != NULL &&
         gi_os_random(&c->token, sizeof(c->token)) == 0)
         return c;
     free_listener(c);
@@ -152,12 +166,13 @@ void gi_ofi_end_conn(struct gi_ofi_conn *k)
 }
 
 /* Some providers set room in the completion queue aside for each endpoint's receives. */
-static struct fi_info *info_for(const struct gi_ofi_lane *l, const struct gi_ofi_place *to)
+static struct fi_info *info_for(const struct gi_ofi_lane *l, const struct gi_ofi_place *to,
+                                bool both)
 {
     struct fi_info *i = fi_dupinfo(l->domain->pick.info);
     if (i == NULL)
         return NULL;
-    i->rx_attr->size = 1;
+    i->rx_attr->size = both ? l->domain->caps.recvs : 1;
     free(i->dest_addr);
     i->dest_addrlen = to->len;
     i->dest_addr = malloc(to->len);
@@ -169,53 +184,62 @@ static struct fi_info *info_for(const struct gi_ofi_lane *l, const struct gi_ofi
     return i;
 }
 
-static int begin(struct gi_ofi_lane *l, int peer)
+/* With receives, where none were posted before: a provider that takes none yet makes it one-way. */
+static int connect_by(struct gi_ofi_lane *l, struct gi_ofi_conn *k, struct fi_info *info)
 {
-    struct gi_ofi_conn *k = &l->listener->out[peer];
-    const struct gi_ofi_place *to = &l->listener->places[peer];
-    struct gi_ofi_hello h = {
-        .token = to->token, .magic = GI_OFI_HELLO, .rank = (uint32_t)l->domain->rank};
-    struct fi_info *info = info_for(l, to);
+    struct gi_ofi_hello h = {.token = l->listener->places[k->peer].token,
+                             .magic = GI_OFI_HELLO,
+                             .rank = (uint32_t)l->domain->rank};
+    if (k->both) {
+        k->spent = true;
+        h.both = gi_ofi_receives_of(l, k->peer, true);
+    }
+    return fi_connect(k->ep, info->dest_addr, &h, sizeof(h));
+}
+
+static int begin(struct gi_ofi_lane *l, struct gi_ofi_conn *k)
+{
+    bool both = !k->spent && k->peer != l->domain->rank;
+    struct fi_info *info = info_for(l, &l->listener->places[k->peer], both);
     if (info == NULL)
         return -FI_ENOMEM;
     int rc = gi_ofi_open_conn(l, info, k);
     if (rc == 0) {
-        rc = fi_connect(k->ep, info->dest_addr, &h, sizeof(h));
+        k->both = both;
+        rc = connect_by(l, k, info);
         if (rc != 0)
             gi_ofi_end_conn(k);
     }
     fi_freeinfo(info);
-    if (rc != 0)
-        return rc;
-    k->state = GI_OFI_BEGUN;
-    l->listener->begun++;
-    return 0;
+    if (rc == 0)
+        gi_ofi_conn_enter(l->listener, k, GI_OFI_BEGUN);
+    return rc;
 }
 
-/* Nothing is posted by it from now on. What is under way comes back as failed. */
-void gi_ofi_conn_ended(struct gi_ofi_lane *l, int peer, const char *why)
+/* Nothing is posted by it from now on, by either side: who sends is not to wait for receives. What
+ * is under way comes back as failed. */
+void gi_ofi_conn_ended(struct gi_ofi_lane *l, struct gi_ofi_conn *k, const char *why)
 {
-    struct gi_ofi_conn *k = &l->listener->out[peer];
-    if (k->state == GI_OFI_UP && k->ep != NULL)
+    bool shuts = k->state == GI_OFI_UP || (k->state == GI_OFI_BEGUN && !k->mine);
+    if (k->state == GI_OFI_ENDED)
+        return;
+    gi_ofi_conn_enter(l->listener, k, GI_OFI_ENDED);
+    if (shuts && k->ep != NULL)
         fi_shutdown(k->ep, 0);
-    if (k->state == GI_OFI_BEGUN)
-        l->listener->begun--;
-    if (k->state != GI_OFI_ENDED)
-        gi_debug("ofi", "%s: the connection to rank %d ended: %s", l->domain->caps.name, peer, why);
-    k->state = GI_OFI_ENDED;
-    l->peers[peer].ep = NULL;
+    if (k->posts)
+        l->peers[k->peer].ep = NULL;
+    if (k->mine || k->posts)
+        gi_debug("ofi", "%s: the connection %s rank %d ended: %s", l->domain->caps.name,
+                 k->mine ? "to" : "from", k->peer, why);
 }
 
-void gi_ofi_conn_stands(struct gi_ofi_lane *l, int peer)
+void gi_ofi_conn_stands(struct gi_ofi_lane *l, struct gi_ofi_conn *k)
 {
-    struct gi_ofi_conn *k = &l->listener->out[peer];
     if (k->state != GI_OFI_BEGUN)
         return;
-    k->state = GI_OFI_UP;
-    l->listener->begun--;
-    if (!l->peers[peer].dead)
-        l->peers[peer].ep = k->ep;
-    gi_debug("ofi", "%s: connected to rank %d", l->domain->caps.name, peer);
+    gi_ofi_conn_enter(l->listener, k, GI_OFI_UP);
+    if (k->mine)
+        gi_debug("ofi", "%s: connected to rank %d", l->domain->caps.name, k->peer);
 }
 
 /* All but what says that there is no way, or that it was asked for wrongly: what a provider makes
@@ -231,68 +255,97 @@ static bool may_pass(int error)
 }
 
 /* To be begun again after a pause: true. It has never stood. */
-static bool pauses(struct gi_ofi_lane *l, int peer, int error)
+static bool pauses(struct gi_ofi_lane *l, struct gi_ofi_conn *k, int error)
 {
-    struct gi_ofi_conn *k = &l->listener->out[peer];
-    if (!may_pass(error) || k->refused >= TRIES || l->peers[peer].dead)
+    if (!may_pass(error) || k->refused >= TRIES || l->peers[k->peer].dead)
         return false;
     k->again = gi_deadline_in((uint64_t)PAUSE_NS << k->refused++);
-    k->state = GI_OFI_NONE;
+    k->both = false;
+    gi_ofi_conn_enter(l->listener, k, GI_OFI_NONE);
     if (k->refused == 1)
-        gi_info("ofi", "%s: rank %d is not reached at once: %s", l->domain->caps.name, peer,
+        gi_info("ofi", "%s: rank %d is not reached at once: %s", l->domain->caps.name, k->peer,
                 fi_strerror(error));
     return true;
 }
 
-void gi_ofi_conn_refused(struct gi_ofi_lane *l, int peer, int error, bool for_good)
+/* ---- which of two ---- */
+
+bool gi_ofi_goes_back(const struct gi_ofi_lane *l, int peer)
 {
-    struct gi_ofi_conn *k = &l->listener->out[peer];
-    bool begun = k->state == GI_OFI_BEGUN;
-    if (begun && !for_good && pauses(l, peer, error))
-        l->listener->begun--;
-    else
-        gi_ofi_conn_ended(l, peer, fi_strerror(error));
+    const struct gi_ofi_conn *out = &l->listener->out[peer];
+    return !out->posts && (!gi_ofi_conn_lives(out) || l->domain->rank > peer);
+}
+
+static struct gi_ofi_conn *choose(struct gi_ofi_lane *l, int peer)
+{
+    struct gi_ofi_conn *in = &l->listener->in[peer];
+    return in->both && gi_ofi_conn_lives(in) && gi_ofi_goes_back(l, peer) ? in
+                                                                          : &l->listener->out[peer];
+}
+
+/* Where the peer's is for both there is no need to try again. */
+void gi_ofi_conn_refused(struct gi_ofi_lane *l, struct gi_ofi_conn *k, int error, bool for_good)
+{
+    bool begun = k->state == GI_OFI_BEGUN, needed = choose(l, k->peer) == k;
+    if (!begun || for_good || !needed || !pauses(l, k, error))
+        gi_ofi_conn_ended(l, k, needed ? fi_strerror(error) : "the peer's is for both");
     if (begun)
         gi_ofi_end_conn(k);
 }
 
-int gi_ofi_reach(struct gi_ofi_lane *l, int peer)
+/* One of ours, that does not live. */
+static int begin_first(struct gi_ofi_lane *l, struct gi_ofi_conn *k)
 {
-    struct gi_ofi_listener *c = l->listener;
-    struct gi_ofi_conn *k = &c->out[peer];
-    if (k->state == GI_OFI_BEGUN)
-        return GIN_EAGAIN;
-    if (k->state == GI_OFI_ENDED)
-        return gi_fail(GIN_EPEER, "%s: there is no connection to rank %d any more",
-                       l->domain->caps.name, peer);
-    if (c->places[peer].len == 0)
-        return gi_fail(GIN_ESTATE, "rank %d is not known yet", peer);
+    if (l->listener->places[k->peer].len == 0)
+        return gi_fail(GIN_ESTATE, "rank %d is not known yet", k->peer);
     if (k->again > gi_now_ns())
         return GIN_EAGAIN;
-    int rc = begin(l, peer);
-    if (rc == 0 || pauses(l, peer, -rc))
+    int rc = begin(l, k);
+    if (rc == 0 || pauses(l, k, -rc))
         return GIN_EAGAIN;
-    gi_ofi_conn_ended(l, peer, fi_strerror(-rc));
-    return gi_ofi_post_failed(l, peer, "connecting to", rc);
+    gi_ofi_conn_ended(l, k, fi_strerror(-rc));
+    return gi_ofi_post_failed(l, k->peer, "connecting to", rc);
+}
+
+int gi_ofi_reach(struct gi_ofi_lane *l, int peer)
+{
+    struct gi_ofi_conn *out = &l->listener->out[peer], *in = &l->listener->in[peer];
+    struct gi_ofi_conn *k = choose(l, peer);
+    if (out->posts || in->posts || k->state == GI_OFI_ENDED)
+        return gi_fail(GIN_EPEER, "%s: there is no connection to rank %d any more",
+                       l->domain->caps.name, peer);
+    if (k->state == GI_OFI_NONE)
+        return begin_first(l, k);
+    if (k->state == GI_OFI_UP) {
+        k->posts = true;
+        l->peers[peer].ep = k->ep;
+    }
+    return GIN_EAGAIN;
 }
 
 void gi_ofi_let_go(struct gi_ofi_lane *l, int peer)
 {
-    gi_ofi_conn_ended(l, peer, "it is dead");
+    struct gi_ofi_conn *in = &l->listener->in[peer];
+    gi_ofi_conn_ended(l, &l->listener->out[peer], "it is dead");
+    if (in->posts)
+        gi_ofi_conn_ended(l, in, "it is dead");
 }
 
 /* ---- receives ---- */
 
-struct fid_ep *gi_ofi_receiver(const struct gi_ofi_lane *l, int peer)
+/* Of ours: from before it is begun until it ends. */
+struct fid_ep *gi_ofi_receiver(const struct gi_ofi_lane *l, int peer, bool mine)
 {
-    const struct gi_ofi_conn *k = &l->listener->in[peer];
-    return k->state == GI_OFI_UP ? k->ep : NULL;
+    const struct gi_ofi_conn *k = mine ? &l->listener->out[peer] : &l->listener->in[peer];
+    bool takes = mine ? k->both && k->state != GI_OFI_ENDED : gi_ofi_conn_lives(k);
+    return takes ? k->ep : NULL;
 }
 
-void gi_ofi_receiver_ended(struct gi_ofi_lane *l, int peer)
+void gi_ofi_receiver_ended(struct gi_ofi_lane *l, int peer, bool mine)
 {
-    struct gi_ofi_conn *k = &l->listener->in[peer];
-    if (k->state == GI_OFI_UP && k->ep != NULL)
-        fi_shutdown(k->ep, 0); /* whoever sends by it is not to wait for receives */
-    k->state = GI_OFI_ENDED;
+    struct gi_ofi_conn *k = mine ? &l->listener->out[peer] : &l->listener->in[peer];
+    if (mine && k->state != GI_OFI_UP)
+        k->both = false; /* what became of it is still to be heard */
+    else if (gi_ofi_conn_lives(k) && (k->both || !mine))
+        gi_ofi_conn_ended(l, k, "it takes no receives any more");
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What is heard of a lane's connections, and who asks for one. A request is taken from whom knows
- * this lane's name, once from each rank; others are told for good that they are not wanted. What
- * cannot be taken now for want of something is told so, or closed, and comes again: as long as it
+ * this lane's name, once from each rank; others are told for good that they are not wanted. Where
+ * this rank has begun one to the same peer the lower one's goes first: see ofi_conn.c. What cannot
+ * be taken now for want of something is told so, or closed, and comes again: as long as it
  * does not stand nothing is known of it here.
  *
  * Reading events is a system call on some providers. Progress does that at a pace of its own: often
@@ -23,37 +24,45 @@
 
 /* ---- requests of others ---- */
 
-static bool is_welcome(const struct gi_ofi_lane *l, const struct gi_ofi_hello *h, size_t len,
-                       const char **why)
+static bool is_welcome(const struct gi_ofi_lane *l, const struct gi_ofi_hello *h, const char **why)
 {
     const struct gi_ofi_listener *c = l->listener;
     *why = NULL;
-    if (len < sizeof(*h) || h->magic != GI_OFI_HELLO || h->token != c->token)
+    if (h->magic != GI_OFI_HELLO || h->token != c->token)
         *why = "it does not know this lane's name";
     else if (h->rank >= (uint32_t)l->domain->size)
         *why = "there is no such rank";
-    else if (c->in[h->rank].state != GI_OFI_NONE)
+    else if (c->in[h->rank].state != GI_OFI_NONE || c->asked[h->rank].info != NULL)
         *why = "that rank is connected already";
     else if (l->peers[h->rank].dead)
         *why = "that rank is known to be dead";
     return *why == NULL;
 }
 
+/* Both ranks began, and ours is for both as soon as it stands. */
+static bool crosses(const struct gi_ofi_lane *l, uint32_t peer, enum gi_ofi_state ours)
+{
+    const struct gi_ofi_conn *out = &l->listener->out[peer];
+    return l->domain->rank < (int)peer && out->both && out->state == ours;
+}
+
 /* What was posted for it would come back as another one's failure, were it begun anew: so whatever
  * fails then is for good. */
-static int take_in(struct gi_ofi_lane *l, struct fi_info *info, int peer)
+static int take_in(struct gi_ofi_lane *l, struct fi_info *info, int peer, bool both)
 {
     struct gi_ofi_conn *k = &l->listener->in[peer];
     info->rx_attr->size = l->domain->caps.recvs;
-    if (info->tx_attr->size > TX_OF_RX)
+    info->tx_attr->size = l->domain->pick.info->tx_attr->size;
+    if (!both && info->tx_attr->size > TX_OF_RX)
         info->tx_attr->size = TX_OF_RX;
     int rc = gi_ofi_open_conn(l, info, k);
     if (rc != 0)
         return rc;
-    k->state = GI_OFI_UP;
-    rc = gi_ofi_receives_of(l, peer) == GIN_OK ? fi_accept(k->ep, NULL, 0) : -FI_EIO;
+    k->both = both;
+    gi_ofi_conn_enter(l->listener, k, GI_OFI_BEGUN);
+    rc = gi_ofi_receives_of(l, peer, false) ? fi_accept(k->ep, NULL, 0) : -FI_EIO;
     if (rc != 0) {
-        k->state = GI_OFI_ENDED;
+        gi_ofi_conn_enter(l->listener, k, GI_OFI_ENDED);
         gi_ofi_end_conn(k);
     }
     return rc;
@@ -67,34 +76,65 @@ static void refuse(struct gi_ofi_lane *l, struct fi_info *info, bool for_good)
         fi_reject(l->listener->pep, info->handle, &word, sizeof(word));
 }
 
-static void requested(struct gi_ofi_lane *l, struct fi_eq_cm_entry *e, size_t len)
+/* The info ends here. */
+static void answer(struct gi_ofi_lane *l, struct fi_info *info, const struct gi_ofi_hello *h)
 {
-    struct gi_ofi_hello h = {.token = 0};
     const char *why;
-    memcpy(&h, e->data, len < sizeof(h) ? len : sizeof(h));
-    bool welcome = is_welcome(l, &h, len, &why);
-    if (welcome) {
-        int rc = take_in(l, e->info, (int)h.rank);
+    bool welcome = is_welcome(l, h, &why), spare = welcome && crosses(l, h->rank, GI_OFI_UP);
+    if (welcome && !spare) {
+        int peer = (int)h->rank;
+        int rc = take_in(l, info, peer, h->both != 0 && gi_ofi_goes_back(l, peer));
         why = rc == 0 ? NULL : fi_strerror(-rc);
     }
-    if (why != NULL) {
+    if (why != NULL)
         gi_info("ofi", "%s: a connection was refused: %s", l->domain->caps.name, why);
-        refuse(l, e->info, !welcome);
+    if (why != NULL || spare)
+        refuse(l, info, !welcome || spare);
+    fi_freeinfo(info);
+}
+
+static void requested(struct gi_ofi_lane *l, struct fi_eq_cm_entry *e, size_t len)
+{
+    struct gi_ofi_listener *c = l->listener;
+    struct gi_ofi_hello h = {.token = 0};
+    const char *why;
+    if (len >= sizeof(h))
+        memcpy(&h, e->data, sizeof(h));
+    if (!is_welcome(l, &h, &why) || !crosses(l, h.rank, GI_OFI_BEGUN)) {
+        answer(l, e->info, &h);
+        return;
     }
-    fi_freeinfo(e->info);
+    c->asked[h.rank] = (struct gi_ofi_asked){.info = e->info, .hello = h};
+    c->n_asked++;
+}
+
+static struct gi_ofi_asked no_more_asked(struct gi_ofi_listener *c, int peer)
+{
+    struct gi_ofi_asked a = c->asked[peer];
+    c->asked[peer].info = NULL;
+    c->n_asked--;
+    return a;
+}
+
+static void answer_waiting(struct gi_ofi_lane *l)
+{
+    struct gi_ofi_listener *c = l->listener;
+    for (int i = 0; i < l->domain->size && c->n_asked != 0; i++) {
+        if (c->asked[i].info == NULL || crosses(l, (uint32_t)i, GI_OFI_BEGUN))
+            continue;
+        struct gi_ofi_asked a = no_more_asked(c, i);
+        answer(l, a.info, &a.hello);
+    }
 }
 
 /* ---- events ---- */
 
 /* Whose an event is; the endpoint may be closed by now, so it is only compared. NULL: nobody's. */
-static struct gi_ofi_conn *whose(const struct gi_ofi_lane *l, const struct fid *fid, int *peer,
-                                 bool *out)
+static struct gi_ofi_conn *whose(const struct gi_ofi_lane *l, const struct fid *fid)
 {
     struct gi_ofi_listener *c = l->listener;
     for (int i = 0; i < l->domain->size; i++) {
-        *peer = i;
-        *out = c->out[i].ep != NULL && &c->out[i].ep->fid == fid;
-        if (*out)
+        if (c->out[i].ep != NULL && &c->out[i].ep->fid == fid)
             return &c->out[i];
         if (c->in[i].ep != NULL && &c->in[i].ep->fid == fid)
             return &c->in[i];
@@ -104,21 +144,19 @@ static struct gi_ofi_conn *whose(const struct gi_ofi_lane *l, const struct fid *
 
 static void take_event(struct gi_ofi_lane *l, uint32_t event, struct fi_eq_cm_entry *e, size_t len)
 {
-    int peer;
-    bool out;
     if (event == FI_CONNREQ) {
         requested(l, e, len);
         return;
     }
-    struct gi_ofi_conn *k = whose(l, e->fid, &peer, &out);
+    struct gi_ofi_conn *k = whose(l, e->fid);
     if (k == NULL)
         return;
-    if (event == FI_CONNECTED && out)
-        gi_ofi_conn_stands(l, peer);
-    else if (event == FI_SHUTDOWN && out)
-        gi_ofi_conn_refused(l, peer, FI_ECONNRESET, false);
+    if (event == FI_CONNECTED)
+        gi_ofi_conn_stands(l, k);
+    else if (event == FI_SHUTDOWN && k->mine)
+        gi_ofi_conn_refused(l, k, FI_ECONNRESET, false);
     else if (event == FI_SHUTDOWN)
-        k->state = GI_OFI_ENDED;
+        gi_ofi_conn_ended(l, k, "its maker ended it");
 }
 
 static bool is_for_good(const void *word, size_t len)
@@ -133,19 +171,17 @@ static int take_error(struct gi_ofi_lane *l)
 {
     unsigned char word[WORD_MAX] = {0};
     struct fi_eq_err_entry e = {.err_data = word, .err_data_size = sizeof(word)};
-    int peer;
-    bool out;
     ssize_t n = fi_eq_readerr(l->listener->eq, &e, 0);
     if (n == -FI_EAGAIN)
         return GIN_OK;
     if (n < 0)
         return gi_ofi_said(l->domain, "reading an error of a connection", (int)n);
-    struct gi_ofi_conn *k = whose(l, e.fid, &peer, &out);
-    if (k != NULL && out)
-        gi_ofi_conn_refused(l, peer, e.err < 0 ? -e.err : e.err,
-                            e.err_data == word && is_for_good(word, sizeof(word)));
+    struct gi_ofi_conn *k = whose(l, e.fid);
+    int error = e.err < 0 ? -e.err : e.err;
+    if (k != NULL && k->mine)
+        gi_ofi_conn_refused(l, k, error, e.err_data == word && is_for_good(word, sizeof(word)));
     else if (k != NULL)
-        k->state = GI_OFI_ENDED;
+        gi_ofi_conn_ended(l, k, fi_strerror(error));
     return GIN_OK;
 }
 
@@ -200,16 +236,25 @@ int gi_ofi_see_connections(struct gi_ofi_lane *l, bool idle)
     if (now < c->look)
         return GIN_OK;
     int st = take_events(l);
+    answer_waiting(l);
     c->look = now + (c->begun != 0 ? BEGUN_NS : PACE_NS);
     return st;
 }
 
-/* Each holds what the provider made for it. What comes later finds no listener. There are no more
- * than peers, and a few events of connections that end: so many are not waited for. */
+/* Each holds what the provider made for it; so do those that wait. What comes later finds no
+ * listener. There are no more than peers, and a few events of connections that end: so many are not
+ * waited for. */
 void gi_ofi_refuse_all(struct gi_ofi_lane *l)
 {
     struct event e;
     ssize_t n;
+    for (int i = 0; i < l->domain->size && l->listener->n_asked != 0; i++) {
+        if (l->listener->asked[i].info == NULL)
+            continue;
+        struct gi_ofi_asked a = no_more_asked(l->listener, i);
+        refuse(l, a.info, true);
+        fi_freeinfo(a.info);
+    }
     for (int i = 0; i < 16 * l->domain->size + 64 && (n = read_event(l, &e)) != 0; i++) {
         if (n == -FI_EAVAIL) {
             struct fi_eq_err_entry ignored = {.err_data = NULL};

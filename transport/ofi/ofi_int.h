@@ -3,7 +3,7 @@
  * What the files of this folder share. A domain is one fabric and one domain of libfabric; a lane
  * is one reliable datagram endpoint with one completion queue and one address vector of its own,
  * so that nothing of libfabric is used by two threads at a time but the domain. Of a domain with
- * MSG endpoints a lane is a listener and two connections for each peer.
+ * MSG endpoints a lane is a listener and one or two connections for each peer.
  */
 #ifndef GI_OFI_INT_H
 #define GI_OFI_INT_H
@@ -23,7 +23,7 @@
 #define GI_OFI_SEND_SLOTS 128u  /* messages under way that are too long to be injected */
 #define GI_OFI_IMM_ROOM   1024u /* immediates that may arrive between two progress calls */
 #define GI_OFI_BATCH      32u   /* entries that are taken from the queue at a time */
-#define GI_OFI_CONN_RECVS 32u   /* receives posted for each peer that has connected */
+#define GI_OFI_CONN_RECVS 32u   /* receives posted on each connection */
 #define GI_OFI_PLACE_MAX  64u   /* bytes of a listener's address */
 
 _Static_assert(sizeof(struct fi_context2) <= 8 * sizeof(uint64_t),
@@ -80,6 +80,7 @@ struct gi_ofi_slot {
     unsigned char *bytes;
     struct gi_ofi_slot *next; /* sends: in the free list; receives: not posted yet */
     int peer;                 /* of a send; of a receive on a connection */
+    bool mine;                /* ... which this rank makes */
 };
 
 struct gi_ofi_peer {
@@ -189,9 +190,10 @@ int gi_ofi_know_place(struct gi_ofi_lane *l, int peer, const void *at, size_t le
  * not. */
 int gi_ofi_reach(struct gi_ofi_lane *l, int peer);
 void gi_ofi_let_go(struct gi_ofi_lane *l, int peer);
-/* What takes a peer's messages, NULL: no longer. */
-struct fid_ep *gi_ofi_receiver(const struct gi_ofi_lane *l, int peer);
-void gi_ofi_receiver_ended(struct gi_ofi_lane *l, int peer);
+/* What takes a peer's messages, by the connection that it made or by mine; NULL: not, or no longer.
+ */
+struct fid_ep *gi_ofi_receiver(const struct gi_ofi_lane *l, int peer, bool mine);
+void gi_ofi_receiver_ended(struct gi_ofi_lane *l, int peer, bool mine);
 
 /* ofi_event.c: by every progress(); idle: which found nothing else */
 int gi_ofi_see_connections(struct gi_ofi_lane *l, bool idle);
@@ -210,8 +212,9 @@ int gi_ofi_post_failed(struct gi_ofi_lane *l, int peer, const char *what, ssize_
 /* ofi_msg.c */
 int gi_ofi_slots_open(struct gi_ofi_lane *l);
 void gi_ofi_slots_close(struct gi_ofi_lane *l);
-int gi_ofi_post_receives(struct gi_ofi_lane *l);         /* those that are not posted */
-int gi_ofi_receives_of(struct gi_ofi_lane *l, int peer); /* post those of one that has connected */
+int gi_ofi_post_receives(struct gi_ofi_lane *l); /* those that are not posted */
+/* Post those of a connection: with receiver() by now; false: it takes none. */
+bool gi_ofi_receives_of(struct gi_ofi_lane *l, int peer, bool mine);
 int gi_ofi_msg(struct gi_net_lane *l, int peer, const void *bytes, uint32_t len);
 
 /* ofi_progress.c */

@@ -43,8 +43,6 @@ static int open_queue(struct gi_ofi_lane *l, uint32_t depth, uint32_t unread)
     struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_NONE};
     attr.size = depth + l->domain->receives + GI_OFI_SEND_SLOTS +
                 (unread > GI_OFI_IMM_ROOM ? unread : GI_OFI_IMM_ROOM);
-    if (l->domain->connected) /* what each endpoint may receive at the least */
-        attr.size += (size_t)l->domain->size;
     l->fd = -1;
     if (l->domain->caps.wait_fd)
         attr.wait_obj = FI_WAIT_FD;

@@ -19,12 +19,12 @@
 int gi_ofi_share_receives(struct gi_ofi_domain *d)
 {
     size_t most = d->pick.info->rx_attr->size, peers = (size_t)d->size, n = GI_OFI_RECV_SLOTS;
-    if (d->connected) { /* each endpoint has its own */
+    if (d->connected) { /* each endpoint has its own, and there may be two for a peer */
         d->caps.recvs = (uint32_t)(most < GI_OFI_CONN_RECVS ? most : GI_OFI_CONN_RECVS);
         if (d->caps.recvs < GI_OFI_RECVS_EACH)
             return gi_fail(GIN_ENOTSUP, "%s has %zu receives for each connection; %u are needed",
                            d->pick.text, most, GI_OFI_RECVS_EACH);
-        d->receives = (uint32_t)peers * d->caps.recvs;
+        d->receives = 2 * (uint32_t)peers * d->caps.recvs;
         return GIN_OK;
     }
     if (most < GI_OFI_RECV_LEAST)
@@ -76,9 +76,12 @@ int gi_ofi_slots_open(struct gi_ofi_lane *l)
     for (size_t i = all; i-- > 0;) {
         struct gi_ofi_slot *s = &l->recv[i], **list = i < n ? &l->unposted : &l->free_sends;
         s->bytes = l->slab + i * GI_NET_MSG_MAX;
-        s->peer = i < n && l->listener != NULL ? (int)(i / l->domain->caps.recvs) : GI_NET_UNKNOWN;
-        if (s->peer != GI_NET_UNKNOWN)
-            continue; /* until it has connected */
+        s->peer = GI_NET_UNKNOWN;
+        if (i < n && l->listener != NULL) {
+            s->peer = (int)(i / l->domain->caps.recvs / 2);
+            s->mine = i / l->domain->caps.recvs % 2 != 0;
+            continue; /* until there is a connection */
+        }
         s->next = *list;
         *list = s;
     }
@@ -119,10 +122,10 @@ static ssize_t post_receive(struct gi_ofi_lane *l, struct fid_ep *ep, struct gi_
 static int post_by_connections(struct gi_ofi_lane *l)
 {
     for (struct gi_ofi_slot **at = &l->unposted, *s; (s = *at) != NULL;) {
-        struct fid_ep *ep = gi_ofi_receiver(l, s->peer);
+        struct fid_ep *ep = gi_ofi_receiver(l, s->peer, s->mine);
         ssize_t rc = ep != NULL ? post_receive(l, ep, s) : 0;
         if (rc != 0 && rc != -FI_EAGAIN)
-            gi_ofi_receiver_ended(l, s->peer);
+            gi_ofi_receiver_ended(l, s->peer, s->mine);
         if (rc == -FI_EAGAIN)
             at = &s->next;
         else
@@ -131,15 +134,16 @@ static int post_by_connections(struct gi_ofi_lane *l)
     return GIN_OK;
 }
 
-int gi_ofi_receives_of(struct gi_ofi_lane *l, int peer)
+bool gi_ofi_receives_of(struct gi_ofi_lane *l, int peer, bool mine)
 {
     uint32_t n = l->domain->caps.recvs;
-    for (struct gi_ofi_slot *s = l->recv + (size_t)peer * n, *end = s + n; s < end; s++) {
+    struct gi_ofi_slot *first = l->recv + (2 * (size_t)peer + mine) * n;
+    for (struct gi_ofi_slot *s = first; s < first + n; s++) {
         s->next = l->unposted;
         l->unposted = s;
     }
     (void)post_by_connections(l);
-    return gi_ofi_receiver(l, peer) != NULL ? GIN_OK : GIN_ENET;
+    return gi_ofi_receiver(l, peer, mine) != NULL;
 }
 
 int gi_ofi_post_receives(struct gi_ofi_lane *l)

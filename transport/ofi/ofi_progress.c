@@ -81,7 +81,7 @@ static int report(struct gi_ofi_lane *l, const struct fi_cq_err_entry *e, int er
     int status = gi_ofi_status(error), peer = GI_NET_UNKNOWN;
     struct gi_net_request *req = NULL;
     if (within(s, l->recv, l->recv_end) && l->listener != NULL) {
-        gi_ofi_receiver_ended(l, s->peer);
+        gi_ofi_receiver_ended(l, s->peer, s->mine);
         return GIN_OK;
     }
     if (within(s, l->recv, l->recv_end)) {
