@@ -332,23 +332,6 @@ static int host_block_take(struct gi_devcomm *d, uint64_t barriers)
     return st;
 }
 
-/* Kernels do without collectives where the heap has no room for them. */
-static int cuda_block_take(struct gi_devcomm *d)
-{
-    d->cuda_bytes = gi_devcomm_cuda_plan(d);
-    int st = gi_memory_take(d->comm, GIN_KIND_CUDA, d->cuda_bytes, &d->cuda_off);
-    if (st != GIN_ENOMEM || gi_kernel_colls_bytes(d) == 0)
-        return st;
-    const uint64_t wished = d->cuda_bytes;
-    d->no_kernel_colls = true;
-    d->cuda_bytes = gi_devcomm_cuda_plan(d);
-    st = gi_memory_take(d->comm, GIN_KIND_CUDA, d->cuda_bytes, &d->cuda_off);
-    if (st == GIN_OK && d->comm->rank == 0)
-        gi_warn("coll", "none in kernels, for the GPU heap has no room for %" PRIu64 " bytes",
-                wished);
-    return st;
-}
-
 /* The symmetric blocks. Collective: all ranks have them, or none. */
 static int blocks_take(struct gi_devcomm *d, uint64_t barriers)
 {
@@ -358,7 +341,8 @@ static int blocks_take(struct gi_devcomm *d, uint64_t barriers)
     st = host_block_take(d, barriers);
     if (st != GIN_OK || !d->kernels)
         return st;
-    st = cuda_block_take(d);
+    d->cuda_bytes = gi_devcomm_cuda_plan(d);
+    st = gi_memory_take(d->comm, GIN_KIND_CUDA, d->cuda_bytes, &d->cuda_off);
     if (st != GIN_OK)
         gi_memory_give(d->comm, GIN_KIND_HOST, d->off);
     return st;

@@ -43,7 +43,6 @@ struct gi_devcomm {
     bool host_signals;  /* CPU ranks or engines raise signals of kernels, in the host heap */
     uint64_t cuda_off, cuda_bytes;                    /* that block: heap offset, size */
     uint64_t cuda_barriers, cuda_scratch, cuda_colls; /* offsets in it */
-    bool no_kernel_colls;                             /* it had no room for them */
     uint64_t host_reach;               /* bytes of host slots that my kernels reach */
     struct gi_kernel_side *kernel;     /* mine; NULL: my device is HOST */
     struct gi_stream_side *stream;     /* beside it */

@@ -14,7 +14,7 @@ static uint64_t round_up(uint64_t n)
 
 static bool are_there(const struct gi_devcomm *d)
 {
-    return d->kernels && !d->no_kernel_colls && d->reqs.collectives != 0;
+    return d->kernels && d->reqs.collectives != 0;
 }
 
 /* Sizes, of what is the same for all ranks. */

@@ -68,11 +68,6 @@ static int check_numbers(const struct gi_on_stream *o, const struct asked *a)
     bool folds = is_of(a, GIN_I_COLL_ALLREDUCE, GIN_I_COLL_SCAN_EXCLUSIVE);
     bool rooted = a->kind == GIN_I_COLL_BROADCAST || a->kind == GIN_I_COLL_GATHER ||
                   a->kind == GIN_I_COLL_REDUCE;
-    if (o->d->no_kernel_colls)
-        return gi_fail(GIN_ERANGE,
-                       "%s: no collectives in kernels: the GPU heap had no room for their "
-                       "workspaces (GINSHMEM_CUDA_HEAP_MAX)",
-                       o->call);
     if (a->index >= o->d->reqs.collectives)
         return gi_fail(GIN_ERANGE,
                        "%s: index %" PRIu32 " is out of range, there are %" PRIu32
