@@ -171,6 +171,7 @@ static void answered(struct mp *mp, const char *provider)
     for (int r = 0; r < first && mp->rank == first; r++)
         EXPECT_EQ_INT(count(&b, r), 1);
     EXPECT_EQ_INT(b.failures, 0);
+    bed_sync(&b); /* nobody closes before all have counted */
 out:
     bed_close(&b);
 }

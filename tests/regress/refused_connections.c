@@ -92,6 +92,7 @@ static void passes(struct mp *mp, const char *provider, unsigned asked, unsigned
     EXPECT_EQ_INT(b.failures, 0);
     EXPECT_EQ_INT(lack.asked + lack.answered, 0);
     EXPECT_EQ_INT(connections(&b, 1 - mp->rank), answered != 0 ? 2 : 1);
+    bed_sync(&b); /* nobody closes before the other one has counted */
     stop_failing(&b);
 out:
     bed_close(&b);
@@ -136,6 +137,7 @@ static void crossed(struct mp *mp, const char *provider)
     EXPECT_EQ_INT(b.failures, 0);
     bed_sync(&b);
     EXPECT_EQ_INT(connections(&b, 1 - mp->rank), 1);
+    bed_sync(&b);
     stop_failing(&b);
 out:
     bed_close(&b);
