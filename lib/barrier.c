@@ -286,7 +286,7 @@ static int not_yet(const struct pass *b)
 static inline int finish(struct pass *b, const gin_wait_opt_t *opt)
 {
     const struct gi_devcomm *d = gi_devcomm_of(b->g);
-    uint32_t spin = d->comm->spin;
+    uint32_t spin = b->pool->steps != 0 ? gi_net_spin(d->comm) : d->comm->spin;
     int st = GIN_OK;
     b->next = 0;
     while (!complete(b)) {

@@ -64,7 +64,7 @@ static int wait_for(struct gi_net_ring *x, const struct gi_net_peer *peer, uint6
     *began = *began != 0 ? *began : now;
     if (limit != 0)
         limit = now - *began < limit ? limit - (now - *began) : 1;
-    for (uint32_t i = 0; !there_is(x, peer) && !is_dead(x) && i <= x->comm->spin; i++)
+    for (uint32_t i = 0; !there_is(x, peer) && !is_dead(x) && i < gi_net_spin(x->comm); i++)
         gi_net_drive(x->comm, x->ctx);
     if (is_dead(x)) /* there is room in it, and nobody takes what comes */
         return dead(x, call);

@@ -68,7 +68,7 @@ int gi_net_answer_await(const gin_t *g, int world, struct gi_net_answer *a, cons
     struct gi_net_wait w;
     uint64_t ns = gi_devcomm_of(g)->wait_timeout_ns;
     int st = GIN_OK;
-    for (uint32_t i = 0; i < comm->spin && !gi_net_is_answered(a); i++)
+    for (uint32_t i = 0; i < gi_net_spin(comm) && !gi_net_is_answered(a); i++)
         gi_net_drive(comm, ctx);
     gi_net_wait_for(&w, comm, ns, "an atomic of context # at rank #", g->ctx->index,
                     (uint64_t)world);

@@ -95,7 +95,7 @@ static int wait_until(struct until *u, gin_comm_t *comm, uint64_t timeout_ns, bo
     int st = GIN_OK, r = reached(u);
     if (!poll)
         looks.serial = 0;
-    for (uint32_t i = 0; r == 0 && !poll && i < comm->spin; i++)
+    for (uint32_t i = 0; r == 0 && !poll && i < gi_net_spin(comm); i++)
         r = reached_yet(u, comm, i);
     if (r == 0 && poll)
         return GIN_EAGAIN;

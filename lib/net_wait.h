@@ -40,6 +40,13 @@ void gi_net_wait_end(struct gi_net_wait *n);
 /* For whoever polls instead of waiting: the communicator's or the context's failure, recorded. */
 int gi_net_failed(const struct gi_net_wait *n);
 
+/* Looks before a wait yields where each of them drives the network: about as long as comm->spin
+ * pauses take. A rank that keeps its core for longer keeps it from the one that it waits for. */
+static inline uint32_t gi_net_spin(const gin_comm_t *comm)
+{
+    return comm->spin / 32 + 1;
+}
+
 /* The core's context of g: NULL without a network, and for all contexts. */
 struct gi_core_ctx *gi_net_context(const gin_t *g);
 /* Status of it, recorded in g for gin_status(), which is GIN_OK without a network. */

@@ -182,9 +182,10 @@ static int run(struct waiting *w)
         return GIN_OK;
     if (w->opt != NULL && w->opt->poll)
         return poll_once(w);
-    for (uint32_t i = 0; i < d->comm->spin; i++) {
+    uint32_t spin = ctx != NULL ? gi_net_spin(d->comm) : d->comm->spin;
+    for (uint32_t i = 0; i < spin; i++) {
         if (ctx != NULL)
-            gi_net_drive(d->comm, ctx); /* takes longer than a pause */
+            gi_net_drive(d->comm, ctx);
         else
             GIN_PAUSE();
         if (over(w))
