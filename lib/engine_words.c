@@ -10,6 +10,7 @@
 
 #include "base/amo.h"
 #include "engine_int.h"
+#include "net_up.h"
 
 #define PATIENCE 100000u /* polls of a stamp between two looks at the GPU */
 
@@ -42,16 +43,34 @@ static int copy_now(struct gi_engine *e, uint64_t to, uint64_t from, uint64_t by
     return st;
 }
 
-static int apply(struct gi_engine *e, uint64_t word, enum gin_i_amo_op op, uint32_t bytes,
-                 uint64_t value, uint64_t expected, uint64_t *was)
+/*
+ * An update by the network may have the right to update words, and is over when its context has
+ * been driven: by this thread, which is the one that does, and lets go of its own first.
+ */
+static void take_words(struct gi_engine *e, struct gi_ring *r)
+{
+    struct gi_net *n = gi_net_of(e->comm);
+    if (gi_words_try(e->comm->cuda))
+        return;
+    if (r != NULL)
+        gi_far_rest(r);
+    while (!gi_words_try(e->comm->cuda)) {
+        if (n != NULL)
+            gi_core_poll_some(n->core);
+        gi_os_yield();
+    }
+}
+
+/* r: the ring that it is for, or NULL */
+static int apply(struct gi_engine *e, struct gi_ring *r, uint64_t word, enum gin_i_amo_op op,
+                 uint32_t bytes, uint64_t value, uint64_t expected, uint64_t *was)
 {
     struct gi_cell *c = my_cell(e);
     uint64_t cell = (uint64_t)(uintptr_t)&c->value, before;
     int st = GIN_OK;
     e->slow = true;
     c->value = 0;
-    while (!gi_words_try(e->comm->cuda))
-        gi_os_yield();
+    take_words(e, r);
     if (op != GIN_I_AMO_SET)
         st = copy_now(e, cell, word, bytes);
     before = c->value;
@@ -134,7 +153,7 @@ int gi_word_act(const struct gi_job *j, struct gi_request *q)
         q->gpu_word = 0;
         return gi_engine_copy(j, q, to, (uint64_t)(uintptr_t)&q->cell->value, bytes_of(q));
     }
-    int st = apply(j->e, q->gpu_word, q->word_op, bytes_of(q), value, q->op.value, &was);
+    int st = apply(j->e, j->r, q->gpu_word, q->word_op, bytes_of(q), value, q->op.value, &was);
     if (st == GIN_OK)
         gi_engine_done(j, q, was);
     return st;
@@ -195,7 +214,7 @@ static int answer(struct gi_engine *e, struct gi_ask *a)
         return gi_fail(GIN_EINVAL, "atomic %" PRIu32 " on %" PRIu32 " bytes", a->op, a->bytes);
     if (!gi_words_by_engine(comm, w) && a->op != GIN_I_AMO_SET && a->op != GIN_I_AMO_FETCH)
         return gi_fail(GIN_ENOTSUP, "words of GPU memory are updated by kernels here");
-    return apply(e, at, (enum gin_i_amo_op)a->op, a->bytes, a->value, a->expected, &a->was);
+    return apply(e, NULL, at, (enum gin_i_amo_op)a->op, a->bytes, a->value, a->expected, &a->was);
 }
 
 /* One at a time, as each costs a copy or two: rings have their turns between them. */

@@ -177,6 +177,34 @@ MP_TEST_N(words_by_the_network_alone, "2")
         words(mp);
 }
 
+/* Words of a GPU have one applier, for its own kernels' updates and those that the network brings.
+ * Copies take their time: one of either kind is often under way when the other comes. */
+MP_TEST_OPT(gpu_words_of_far_hosts, .ranks = "2 3", .hosts = "ABC")
+{
+    const int n = 300 / MP_FACTOR * mp->size;
+    if (!cuda_dev(mp, NULL))
+        return;
+    uint64_t *w = gin_calloc_kind(mp->comm, GIN_KIND_CUDA, 2, 8);
+    struct producer p = producer(mp, 0);
+    struct gin_i_op add = {.op = GIN_I_DESC_AMO + 1, .immediate = 3};
+    struct gin_i_op raise = {.op = GIN_I_DESC_SIGNAL, .flags = GIN_I_DESC_ADD_AT, .value = 5};
+    if (!EXPECT(w != NULL))
+        return;
+    at(mp, &w[0], &add.dst_win, &add.dst_off);
+    at(mp, &w[1], &raise.sig_win, &raise.sig_off);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    for (int i = 0; i < n; i++) {
+        add.peer = raise.peer = (uint32_t)(i % mp->size);
+        post(&p, &add);
+        post(&p, &raise);
+    }
+    quiet(&p);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+    EXPECT_EQ_U64(w[0], 3u * (uint64_t)n);
+    EXPECT_EQ_U64(w[1], 5u * (uint64_t)n);
+    EXPECT_OK(gin_comm_barrier(mp->comm));
+}
+
 /* Memory that is known already costs no question to the driver, wherever it is named. */
 MP_TEST_OPT(local_memory_is_known, .ranks = "2", .hosts = "AB", .only = MP_PROCS)
 {
