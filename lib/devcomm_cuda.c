@@ -275,6 +275,12 @@ static bool all_kernels(const struct gi_devcomm *d)
     return true;
 }
 
+/* Some ranks reach me by the network alone. */
+static bool has_far(const struct gi_devcomm *d)
+{
+    return gi_far_is_open(d) && (d->lsa_of != NULL || d->comm->shm->lsa_size < d->comm->size);
+}
+
 static void fill(const struct gi_devcomm *d, struct gi_kernel_side *k)
 {
     const gin_devcomm_reqs_t *r = &d->reqs;
@@ -288,6 +294,8 @@ static void fill(const struct gi_devcomm *d, struct gi_kernel_side *k)
     dc->flags = (r->strong ? GIN_I_DC_STRONG : 0u) | (r->va ? GIN_I_DC_VA : 0u);
     if (all_kernels(d))
         dc->flags |= GIN_I_DC_KERNELS;
+    if (has_far(d))
+        dc->flags |= GIN_I_DC_FAR;
     dc->n_contexts = r->contexts;
     dc->spin = comm->spin;
     dc->heap = (const struct gin_i_window *)(uintptr_t)gi_mirror_entry(comm, 1);

@@ -130,6 +130,7 @@ enum gin_i_dc_flags {
     GIN_I_DC_ALL = 8,        /* bound to GIN_ALL_CONTEXTS */
     GIN_I_DC_DEAD = 16,      /* bound to nothing */
     GIN_I_DC_KERNELS = 64,   /* every rank's is for kernels: only engines raise host cells */
+    GIN_I_DC_FAR = 128,      /* ... of ranks, too, that are reached by the network alone */
     GIN_I_DC_APPLY_SHIFT = 8 /* from here on: enum gin_i_window_apply of the heap */
 };
 

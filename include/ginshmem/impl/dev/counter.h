@@ -23,6 +23,7 @@ GIN_DEV struct gin_i_watched gin_i_watch_counter(const gin_t *g, uint32_t id)
     w.far = host != NULL ? host + id : NULL;
     w.far_words = 1;
     w.far_first = GIN_I_HOST_FIRST;
+    w.far_net = g->flags & GIN_I_DC_FAR;
     return w;
 }
 

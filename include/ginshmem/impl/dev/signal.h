@@ -22,6 +22,7 @@ GIN_DEV struct gin_i_watched gin_i_watch_signal(const gin_t *g, uint32_t id)
     w.far = g->host_signals != NULL ? &g->host_signals[id].cpu : NULL;
     w.far_words = 2;
     w.far_first = g->flags & GIN_I_DC_KERNELS ? GIN_I_ENGINE_FIRST : GIN_I_HOST_FIRST;
+    w.far_net = g->flags & GIN_I_DC_FAR;
     return w;
 }
 

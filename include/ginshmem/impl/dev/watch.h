@@ -5,7 +5,9 @@
  * then the group meets.
  *
  * A value's far cells lie in host memory, about as far away as a dozen polls of the near one. A
- * long wait keeps one load of them under way and uses what the previous one brought. Not API.
+ * long wait keeps one load of them under way and uses what the previous one brought. With ranks
+ * that only the network reaches, most waits are for these cells: each poll looks at them then.
+ * Not API.
  */
 #ifndef GINSHMEM_IMPL_DEV_WATCH_H
 #define GINSHMEM_IMPL_DEV_WATCH_H
@@ -30,6 +32,7 @@ struct gin_i_watched {
     const uint64_t *far;  /* host memory, or NULL; */
     uint32_t far_words;   /* one cell or two beside each other */
     uint32_t far_first;   /* polls before the first look at them */
+    uint32_t far_net;     /* the network raises them, and is what is waited for, as a rule */
 };
 
 #define GIN_I_SUM_TRIES 64 /* looks before cells that never rest are taken as they are */
@@ -114,41 +117,89 @@ GIN_DEV uint32_t gin_i_bits(const gin_wait_opt_t *opt)
 
 /* ---- the loops ---- */
 
-/* What the far cells held at the last look, and the look that is under way. */
+/* What the far cells held at the last look, and the look that is under way; the near one, before
+ * the look that was used was begun, before the one under way was, and now. */
 struct gin_i_far {
-    uint64_t seen, first, second;
+    uint64_t seen, near_seen, near_before, near;
+    struct gin_i_16 look;
 };
 
+/* Nothing of it was seen yet; where a look comes before the first poll, the near cell must be. */
+GIN_DEV struct gin_i_far gin_i_far_begin(const uint64_t *near)
+{
+    struct gin_i_far far = {};
+    far.near = near != NULL ? gin_i_ld_relaxed_sys(near) : 0;
+    return far;
+}
+
+GIN_DEV void gin_i_far_look(const struct gin_i_watched *w, struct gin_i_far *far)
+{
+    far->near_before = far->near;
+    if (w->far_words > 1)
+        far->look = gin_i_ld128_whole_sys(w->far);
+    else
+        far->look.a = gin_i_ld_relaxed_sys(w->far);
+}
+
+/* What the look brought is used from now on. */
+GIN_DEV void gin_i_far_use(struct gin_i_far *far)
+{
+    far->seen = far->look.a + far->look.b;
+    far->near_seen = far->near_before;
+}
+
 /* What some polls found. */
-#define GIN_I_HOLDS 1 /* by the near cell alone; has been acquired */
+#define GIN_I_HOLDS 1 /* and has been acquired */
 #define GIN_I_MAY   2 /* with what the far cells held some polls ago */
 
 /*
- * `polls` polls of the near cell for "at least", with a look at the far ones under way. Until those
- * hold something they count as 0, and a base that moved meanwhile makes the value less: it is a
- * lower bound as long as nobody takes from them.
+ * `polls` polls of the near cell for "at least". Until the far ones hold something they count as 0,
+ * and a base that moved meanwhile makes the value less: it is a lower bound as long as nobody takes
+ * from them. Where they hold something and the near cell was the same before and after the look,
+ * the sum is one of the moment of the look.
  */
+GIN_DEV int gin_i_poll_near(const struct gin_i_watched *w, const struct gin_i_cond *c,
+                            struct gin_i_far *far, uint32_t polls)
+{
+#pragma unroll 1
+    for (; polls != 0; polls--) {
+        uint64_t base = w->base != NULL ? gin_i_ld_relaxed_gpu(w->base) : 0;
+        far->near = gin_i_ld_relaxed_sys(w->near);
+        uint64_t value = far->near + far->seen - base;
+        if (((value - c->operand) & c->mask) > c->mask >> 1)
+            continue;
+        int wide = w->far == NULL || c->mask == ~(uint64_t)0;
+        if (wide && far->seen == 0) {
+            gin_i_ld_acquire_sys(w->near);
+            return GIN_I_HOLDS;
+        }
+        if (!wide || far->near != far->near_seen)
+            return GIN_I_MAY; /* on a narrow wheel no sum of a part is a lower bound */
+        gin_i_fence_sys();
+        return GIN_I_HOLDS;
+    }
+    return 0;
+}
+
+/* The same with a look at the far cells under way meanwhile, which the next ones use. */
 GIN_DEV int gin_i_poll_some(const struct gin_i_watched *w, const struct gin_i_cond *c,
                             struct gin_i_far *far, int look, uint32_t polls)
 {
     if (w->far != NULL)
-        far->seen = far->first + far->second;
-    if (look && w->far != NULL) {
-        far->first = gin_i_ld_relaxed_sys(w->far);
-        far->second = w->far_words > 1 ? gin_i_ld_relaxed_sys(w->far + 1) : 0;
-    }
-#pragma unroll 1
-    for (; polls != 0; polls--) {
-        uint64_t base = w->base != NULL ? gin_i_ld_relaxed_gpu(w->base) : 0;
-        uint64_t value = gin_i_ld_relaxed_sys(w->near) + far->seen - base;
-        if (((value - c->operand) & c->mask) > c->mask >> 1)
-            continue;
-        if (far->seen != 0 || (w->far != NULL && c->mask != ~(uint64_t)0))
-            return GIN_I_MAY; /* on a narrow wheel no sum of a part is a lower bound */
-        gin_i_ld_acquire_sys(w->near);
-        return GIN_I_HOLDS;
-    }
-    return 0;
+        gin_i_far_use(far);
+    if (look && w->far != NULL)
+        gin_i_far_look(w, far);
+    return gin_i_poll_near(w, c, far, polls);
+}
+
+/* For what the network brings: a look, and what it brought is used at once, so that none is under
+ * way when the wait is over, which would hold up the fence. */
+GIN_DEV int gin_i_poll_net(const struct gin_i_watched *w, const struct gin_i_cond *c,
+                           struct gin_i_far *far)
+{
+    gin_i_far_look(w, far);
+    gin_i_far_use(far);
+    return gin_i_poll_near(w, c, far, 1);
 }
 
 /*
@@ -162,7 +213,9 @@ GIN_DEV_CALL int gin_i_wait_long(const struct gin_i_dc *dc, const struct gin_i_r
     struct gin_i_pause p = gin_i_pause_begin(
         (const uint64_t *)gin_i_nc_u64(&dc->error), ring != NULL ? &ring->host->error : NULL,
         timeout_ns != 0 ? timeout_ns : gin_i_nc_u64(&dc->wait_timeout_ns));
-    struct gin_i_far far = {0, 0, 0};
+    struct gin_i_far far = gin_i_far_begin(w.near);
+    const int net = w.far != NULL && w.far_net;
+    const uint32_t polls = net ? 1 : GIN_I_HOST_EVERY;
     int quick = c.cmp == GIN_I_ROLLING && !poll, found = GIN_I_MAY, st = GIN_OK;
     for (;;) {
         if ((!quick || found == GIN_I_MAY || st != GIN_OK) &&
@@ -173,10 +226,10 @@ GIN_DEV_CALL int gin_i_wait_long(const struct gin_i_dc *dc, const struct gin_i_r
         if (GIN_UNLIKELY(st != GIN_OK))
             return st;
         if (quick)
-            found = gin_i_poll_some(&w, &c, &far, 1, GIN_I_HOST_EVERY);
+            found = net ? gin_i_poll_net(&w, &c, &far) : gin_i_poll_some(&w, &c, &far, 1, polls);
         if (found == GIN_I_HOLDS)
             return GIN_OK;
-        st = gin_i_pause_step(&p, quick ? GIN_I_HOST_EVERY : 1);
+        st = gin_i_pause_step(&p, quick ? polls : 1);
     }
 }
 
@@ -187,18 +240,21 @@ GIN_DEV_CALL int gin_i_wait_long(const struct gin_i_dc *dc, const struct gin_i_r
  */
 GIN_DEV int gin_i_wait_quick(const struct gin_i_watched *w, const struct gin_i_cond *c)
 {
-    struct gin_i_far far = {0, 0, 0};
-    uint32_t polls = w->far_first;
+    struct gin_i_far far = gin_i_far_begin(NULL);
+    const int net = w->far != NULL && w->far_net;
+    uint32_t polls = net ? 1 : w->far_first;
 #pragma unroll 1
     for (uint32_t n = 0; n < GIN_I_QUICK_POLLS;) {
         int used = n == w->far_first + GIN_I_HOST_USED;
-        int found = gin_i_poll_some(w, c, &far, n != 0 && !used, polls);
+        int found = net && n != 0 ? gin_i_poll_net(w, c, &far)
+                                  : gin_i_poll_some(w, c, &far, n != 0 && !used, polls);
         if (GIN_LIKELY(found != 0))
             return found == GIN_I_HOLDS;
         n += polls;
-        polls = n == w->far_first                     ? GIN_I_HOST_USED
-                : n == w->far_first + GIN_I_HOST_USED ? GIN_I_HOST_AGAIN
-                                                      : GIN_I_HOST_EVERY;
+        if (!net)
+            polls = n == w->far_first                     ? GIN_I_HOST_USED
+                    : n == w->far_first + GIN_I_HOST_USED ? GIN_I_HOST_AGAIN
+                                                          : GIN_I_HOST_EVERY;
     }
     return 0;
 }
