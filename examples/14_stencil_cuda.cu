@@ -113,6 +113,7 @@ int main(void)
         cur = next;
         next = c;
     }
+    CUDA(cudaDeviceSynchronize()); /* within cudaMemcpy() the network could not copy */
     CUDA(cudaMemcpy(mine, cur, bytes, cudaMemcpyDeviceToHost));
     double *whole = serial();
     for (int i = 0; i < h * W; i++)

@@ -132,6 +132,7 @@ int main(void)
         CUDA(cudaMemcpy(m.a, p.a, part * sizeof(double), cudaMemcpyHostToDevice));
         CUDA(cudaMemcpy(m.b, p.b, part * sizeof(double), cudaMemcpyHostToDevice));
         product<<<BLOCKS, THREADS>>>(dev, m, round, ok);
+        CUDA(cudaDeviceSynchronize()); /* within cudaMemcpy() the network could not copy */
         CUDA(cudaMemcpy(c, m.c, all * sizeof(double), cudaMemcpyDeviceToHost));
         *ok = *ok && is_same(c, right);
     }
