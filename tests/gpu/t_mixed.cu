@@ -246,7 +246,8 @@ __global__ void to_one_without(gin_devcomm_t dev, gin_at_t at, int last, struct 
     int next = (g.rank + 1) % last;
     D_OK(r, gin_put_value(&g, gin_warp(), w, next, at, 7, 8, gin_weak_inc(0)));
     D_OK(r, gin_wait_signal(&g, gin_warp(), 0, 1));
-    D_EXPECT(r, gin_put_value(&g, gin_warp(), w, last, at, 7, 8, gin_no_action()) < 0);
+    if (gin_lsa(&g).size == g.size) /* by the network it would be refused later, with the context */
+        D_EXPECT(r, gin_put_value(&g, gin_warp(), w, last, at, 7, 8, gin_no_action()) < 0);
     D_OK(r, gin_signal(&g, gin_warp(), w, last, gin_weak_inc(0)));
 }
 
@@ -372,7 +373,9 @@ GPU_TEST(words_of_gpu_memory, 2)
         gin_at_t to = gin_at(at.win, at.off + 101);
         EXPECT_OK(gin_put(&g, gin_thread(), gin_world(&g), 0, to, gin_at_local(out), 8000,
                           gin_no_action()));
+        EXPECT_OK(gin_quiet(&g, gin_thread())); /* over a network it may be under way */
         EXPECT_OK(gin_get(&g, gin_thread(), gin_world(&g), 0, to, gin_at_local(in), 8000));
+        EXPECT_OK(gin_flush(&g, gin_thread()));
         EXPECT(memcmp(in, out, 8000) == 0);
         free(out);
         free(in);
